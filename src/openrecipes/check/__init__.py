@@ -1,0 +1,1 @@
+"""Collects the checks of every stage, runs them and computes the level."""

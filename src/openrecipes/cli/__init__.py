@@ -1,0 +1,1 @@
+"""One short file a verb: parse, call, print."""

@@ -1,0 +1,1 @@
+"""Conversations become fixed-length rows, the same bytes every time."""

@@ -1,0 +1,1 @@
+"""Step records become tokens per second per GPU."""

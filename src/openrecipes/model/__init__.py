@@ -1,0 +1,1 @@
+"""An HF config.json becomes layers, parameters and FLOPs."""

@@ -1,0 +1,1 @@
+"""Which layouts are legal, and which of them is likely fastest."""

@@ -1,0 +1,1 @@
+"""From a winning trial to an entry with its evidence."""

@@ -1,0 +1,1 @@
+"""The torch side: Megatron-Core on CPU processes. Only ever started as a subprocess."""

@@ -1,0 +1,1 @@
+"""Propose, run, learn, verify, publish; and the journal that makes it resumable."""

@@ -1,0 +1,1 @@
+"""Does the tuned run still train correctly?"""

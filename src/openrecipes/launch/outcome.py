@@ -1,0 +1,14 @@
+"""How a run ended, whatever ran it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The end of one run: `cause` says why a failed one failed, `rank` where, if one rank did."""
+
+    ok: bool
+    cause: str | None = None
+    rank: int | None = None

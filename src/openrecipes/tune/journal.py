@@ -1,0 +1,114 @@
+"""The journal of a tune: every arm that finished, also the failed ones, one JSON line each.
+
+An arm's files live in a folder of their own. While it runs the folder's name ends in `.partial`; when it has
+ended the folder is renamed and one line is appended here. A tune that was killed therefore finds
+its finished arms in the journal, throws away the partial one, and repeats nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from openrecipes.errors import UsageError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ArmRecord:
+    """One finished arm.
+
+    `arm` is its folder's name, such as `reference-0` or `tp2-pp2-ep2`. `cause` says why a failed
+    arm failed. Rates are tokens per second of all ranks together; None where nothing was measured.
+    """
+
+    arm: str
+    layout: str
+    ok: bool
+    cause: str | None
+    predicted_tokens_per_s: float | None
+    wall_s: float
+
+
+class Journal:
+    """The append-only file `journal.jsonl` in `folder`.
+
+    The first line holds the identity of the tune: the workload, the model, the rows and the
+    versions. A folder that holds another tune's journal, or in which a tune is running, is refused.
+    """
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._path = folder / "journal.jsonl"
+        self._lock = (folder / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another tune is running in {folder}; wait for it, or give another --out") from None
+        found, self.arms = self._read()
+        if found is None:
+            self._write_line({"format_version": 1, "identity": dict(identity)})
+        elif found != dict(identity):
+            different = sorted(key for key in {*found, *identity} if found.get(key) != identity.get(key))
+            raise UsageError(
+                f"{self._path} belongs to another tune (different: {', '.join(different)}); "
+                "give another --out, or remove that folder"
+            )
+        for partial in folder.glob("*.partial"):
+            shutil.rmtree(partial)
+
+    def __enter__(self) -> Journal:
+        """Use the journal as a context manager, so that its lock is let go."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Let go of the lock; everything is on disk already."""
+        self._lock.close()
+
+    def begin(self, arm: str) -> Path:
+        """An empty folder for a new arm's files."""
+        leftover = self.folder / arm  # from a kill between the rename and the journal line
+        if leftover.exists():
+            shutil.rmtree(leftover)
+        partial = self.folder / f"{arm}.partial"
+        partial.mkdir()
+        return partial
+
+    def finish(self, record: ArmRecord) -> None:
+        """Keep the arm: its folder takes its final name, then its line is written to disk."""
+        (self.folder / f"{record.arm}.partial").rename(self.folder / record.arm)
+        self._write_line(dataclasses.asdict(record))
+        self.arms[record.arm] = record
+
+    def _read(self) -> tuple[dict[str, Any] | None, dict[str, ArmRecord]]:
+        """The identity and the arms; a last line cut short by a kill is taken off the file."""
+        if not self._path.exists():
+            return None, {}
+        whole = self._path.read_bytes()
+        kept = whole[: whole.rfind(b"\n") + 1]
+        if kept != whole:
+            with self._path.open("r+b") as file:
+                file.truncate(len(kept))
+        lines = kept.decode("utf-8", errors="replace").splitlines()
+        if not lines:
+            return None, {}
+        try:
+            identity = json.loads(lines[0])["identity"]
+            records = [ArmRecord(**json.loads(line)) for line in lines[1:]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(
+                f"{self._path} is not a journal of openrecipes tune ({error}); give another --out"
+            ) from None
+        return identity, {record.arm: record for record in records}
+
+    def _write_line(self, content: Mapping[str, Any]) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(content) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+

@@ -1,1 +1,1 @@
-"""Step records become tokens per second per GPU."""
+"""Step records to the speed of a run."""

@@ -46,7 +46,12 @@ def _web_address(text: str) -> str:
 Text = Annotated[str, Strict(), StringConstraints(min_length=1)]
 """Characters exactly as written, at least one."""
 
-Sha256 = Annotated[str, Strict(), StringConstraints(pattern="^[0-9a-f]{64}$")]
+Sha256 = Annotated[
+    str,
+    Strict(),
+    StringConstraints(pattern="^[0-9a-f]{64}$"),
+    Field(json_schema_extra={"format": "sha256"}),
+]
 """A SHA-256 as 64 lower-case hexadecimal digits."""
 
 Date = Annotated[

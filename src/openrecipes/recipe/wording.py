@@ -1,0 +1,143 @@
+"""What a field expects, in words, and a refused value as a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+from openrecipes.errors import Finding, Severity
+from openrecipes.recipe.checkable import Place
+from openrecipes.recipe.fields.kinds import LARGEST
+from openrecipes.recipe.schema import Schema, alternatives, closest, item, properties, recipe_schema, value_at
+
+_FORMATS = {
+    "date": "a day as YYYY-MM-DD",
+    "uri": "an http or https address",
+    "sha256": "64 lower-case hexadecimal digits",
+}
+_SHOWN = 60
+
+
+def expectation(schema: Schema) -> str:
+    """What a field holds, such as `a whole number from 1 to 10^15, or null`."""
+    return ", or ".join(_one(option) for option in alternatives(schema))
+
+
+def _one(schema: Schema) -> str:
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return "one of " + ", ".join(f"`{value}`" for value in schema["enum"])
+    match schema.get("type"):
+        case "string":
+            return _FORMATS.get(schema.get("format", ""), "text")
+        case "integer":
+            return "a whole number" + _range(schema)
+        case "number":
+            return "a number" + _range(schema)
+        case "boolean":
+            return "true or false"
+        case "array" if "prefixItems" in schema:
+            return f"a list of {len(schema['prefixItems'])}, each {expectation(schema['prefixItems'][0])}"
+        case "array":
+            return f"a list, each item {expectation(schema['items'])}"
+        case "object" if "properties" in schema:
+            return "a mapping with the fields " + ", ".join(f"`{name}`" for name in schema["properties"])
+        case "object":
+            return "a mapping of names to text"
+        case kind:
+            return str(kind)
+
+
+def _range(schema: Schema) -> str:
+    low = f" from {schema['minimum']:g}" if "minimum" in schema else f" above {schema['exclusiveMinimum']:g}"
+    high = "10^15" if schema["maximum"] == LARGEST else f"{schema['maximum']:g}"
+    return f"{low} to {high}" if "minimum" in schema else f"{low}, at most {high}"
+
+
+def schema_at(location: tuple[int | str, ...]) -> Schema:
+    """The schema of the field at a location in a recipe; empty where there is no such field."""
+    schema = recipe_schema()
+    for step in location:
+        schema = item(schema, step) if isinstance(step, int) else value_at(schema, step)
+    return schema
+
+
+def dotted(location: tuple[int | str, ...]) -> str:
+    """The location as a dotted field, such as `result.window[1]`."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+    return "".join(steps).removeprefix(".")
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: the characters of the file, shortened."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, (list, tuple)):
+        return f"a list of {len(value)}"
+    if isinstance(value, str):
+        text = value if len(value) <= _SHOWN else value[:_SHOWN] + "..."
+        return f"the text {text!r}"
+    try:
+        return f"`{value}`"
+    except ValueError:  # Python does not print whole numbers of more than 4,300 digits
+        return "a whole number of more than 4,300 digits"
+
+
+def to_finding(error: ErrorDetails, path: Path, places: Mapping[str, Place]) -> Finding:
+    """One refusal of the typed model as a finding at its field, or at the parent of a missing one."""
+    location = tuple(step for step in error["loc"] if step != "[key]")
+    field = dotted(location)
+    place = places.get(field) or places.get(dotted(location[:-1])) or Place()
+    id, message, remedy = _say(error, location, field)
+    return Finding(
+        id=id,
+        severity=Severity.ERROR,
+        message=message,
+        remedy=remedy,
+        path=path,
+        line=place.line,
+        column=place.column,
+        field=field,
+    )
+
+
+def _say(error: ErrorDetails, location: tuple[int | str, ...], field: str) -> tuple[str, str, str]:
+    """The id, the message and the remedy."""
+    schema = schema_at(location)
+    expected = expectation(schema) if schema else "text"
+    value = error["input"]
+    remedy = f"`openrecipes explain {field}` says what it means"
+    match error["type"]:
+        case "extra_forbidden":
+            known = list(properties(schema_at(location[:-1])))
+            meant = closest(str(location[-1]), known)
+            names = ", ".join(f"`{name}`" for name in meant or known)
+            return (
+                "D108",
+                f"unknown field `{location[-1]}`",
+                f"did you mean {names}?" if meant else f"known are {names}",
+            )
+        case "missing":
+            return "D109", f"missing; expected {expected}", remedy
+        case "value_error":
+            cause = error.get("ctx", {}).get("error")
+            return "D111", f"found {shown(value)}: {cause}; expected {expected}", remedy
+        case "int_type" | "float_type" if isinstance(value, str):
+            return (
+                "D110",
+                f"found {shown(value)}; expected {expected}",
+                "write plain digits such as 48, 3.68 or 2.6e-05",
+            )
+        case "string_type" if value is None:
+            return "D110", f"found null; expected {expected}", f"{remedy}; text that looks like null needs quotes"
+        case kind:
+            id = "D110" if kind.endswith("_type") else "D111"
+            return id, f"found {shown(value)}; expected {expected}", remedy

@@ -1,0 +1,40 @@
+"""Layouts in the order in which trying them promises most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from openrecipes.errors import UsageError
+from openrecipes.model.shape import ModelShape
+from openrecipes.plan.cost import CpuCosts, Prediction, predict
+from openrecipes.plan.workload import PlanWorkload
+from openrecipes.recipe.parallel import Layout
+
+
+def rank_layouts(
+    layouts: Iterable[Layout], model: ModelShape, workload: PlanWorkload, costs: CpuCosts
+) -> tuple[Prediction, ...]:
+    """Predictions for legal layouts, most tokens per second first; equal ones in the order of their text.
+
+    Raises:
+        UsageError: `costs` gives no core, or a rate or time that is not positive.
+    """
+    wrong = [f"{name} is {value}" for name, value in vars(costs).items() if not value > 0]
+    if wrong:
+        raise UsageError(f"cost model: {', '.join(wrong)}; expected numbers above 0")
+    predictions = (predict(layout, model, workload, costs) for layout in layouts)
+    return tuple(sorted(predictions, key=lambda p: (-p.tokens_per_s, str(p.layout))))
+
+
+def reason(prediction: Prediction) -> str:
+    """Why the layout stands where it does, such as `bubble 33 %, 96 messages, 2.1 MB a step`."""
+    parts = []
+    if prediction.bubble:
+        idle = " (other ranks use the idle cores)" if prediction.limited_by_cores else ""
+        parts.append(f"bubble {100 * prediction.bubble:.0f} %{idle}")
+    if prediction.imbalance > 0.005:
+        parts.append(f"slowest stage {100 * prediction.imbalance:.0f} % above the mean")
+    parts.append(f"{prediction.messages:.0f} messages, {prediction.bytes / 1e6:.1f} MB a step and rank")
+    if not prediction.calibrated:
+        parts.append("relative, not yet calibrated")
+    return ", ".join(parts)

@@ -32,6 +32,7 @@ Kind = Literal[
     "gradients",
     "environment",
     "data_manifest",
+    "model_config",
     "component_results",
     "journal",
     "plot",

@@ -35,8 +35,6 @@ class CpuCosts:
     At a toy's width the calls outweigh the arithmetic, which is why they have prices of their own.
     """
 
-    cores: int
-    """Cores that all ranks share."""
     flops_per_s: float = 6e10
     """FP32 FLOP/s of one core in matrix products 64 to 256 wide."""
     full_attention_call_s: float = 1.5e-3
@@ -53,6 +51,9 @@ class CpuCosts:
     def seconds(self, traffic: Traffic) -> float:
         """Seconds of a core for a rank's traffic."""
         return traffic.messages * self.message_s + traffic.bytes / self.bytes_per_s
+
+
+_ASSUMED = CpuCosts()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,18 +85,20 @@ class Prediction:
         )
 
 
-def predict(layout: Layout, model: ModelShape, workload: PlanWorkload, costs: CpuCosts) -> Prediction:
-    """Predict one step of a legal layout (`rules.violations` is empty for it)."""
+def predict(
+    layout: Layout, model: ModelShape, workload: PlanWorkload, *, cores: int, costs: CpuCosts = _ASSUMED
+) -> Prediction:
+    """Predict one step of a legal layout (`rules.violations` is empty for it) whose ranks share `cores`."""
     microbatches = layout.microbatches(workload.ranks, workload.global_batch)
     stages = [_stage(layout, model, workload, costs, stage) for stage in range(layout.pp)]
     slowest, mean = max(stages), sum(stages) / layout.pp
     pipeline_s = (microbatches + (layout.pp - 1) / layout.vpp) * slowest
-    cores_s = microbatches * mean * workload.ranks / costs.cores
+    cores_s = microbatches * mean * workload.ranks / cores
 
     per_microbatch = _traffic(layout, model, workload, model.layers // layout.pp)
     gradients = gradient_traffic(layout, model, workload.ranks, _stage_layers(layout, model, 0))
     # Every rank exchanges gradients at once; with more ranks than cores they wait for each other.
-    exchange_s = costs.seconds(gradients) * max(1.0, workload.ranks / costs.cores)
+    exchange_s = costs.seconds(gradients) * max(1.0, workload.ranks / cores)
     traffic = per_microbatch * microbatches + gradients
 
     step_time_s = max(pipeline_s, cores_s) + exchange_s

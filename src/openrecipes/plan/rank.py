@@ -11,18 +11,21 @@ from openrecipes.plan.workload import PlanWorkload
 from openrecipes.recipe.parallel import Layout
 
 
-def rank_layouts(
-    layouts: Iterable[Layout], model: ModelShape, workload: PlanWorkload, costs: CpuCosts
+def rank(
+    model: ModelShape, workload: PlanWorkload, layouts: Iterable[Layout], *, cores: int, costs: CpuCosts | None = None
 ) -> tuple[Prediction, ...]:
     """Predictions for legal layouts, most tokens per second first; equal ones in the order of their text.
 
+    `cores` are shared by all ranks; `costs` are the documented assumptions unless given.
+
     Raises:
-        UsageError: `costs` gives no core, or a rate or time that is not positive.
+        UsageError: a figure of the cost model is not above 0.
     """
-    wrong = [f"{name} is {value}" for name, value in vars(costs).items() if not value > 0]
+    costs = costs or CpuCosts()
+    wrong = [f"{name} is {value}" for name, value in {"cores": cores, **vars(costs)}.items() if not value > 0]
     if wrong:
         raise UsageError(f"cost model: {', '.join(wrong)}; expected numbers above 0")
-    predictions = (predict(layout, model, workload, costs) for layout in layouts)
+    predictions = (predict(layout, model, workload, cores=cores, costs=costs) for layout in layouts)
     return tuple(sorted(predictions, key=lambda p: (-p.tokens_per_s, str(p.layout))))
 
 

@@ -42,14 +42,21 @@ Broken = tuple[str, str] | None
 """What a rule answers: the message and the remedy, or None."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Rule:
-    """A rule of the trainer: `file` is where Megatron-Core enforces it."""
+    """A rule of the trainer.
+
+    `field` is the recipe's field to mend, `file` where Megatron-Core enforces the rule (or a full URL),
+    `engines` the trainers it holds for. `twin` is the check that already answers it for an entry.
+    """
 
     id: str
     title: str
+    field: str
     file: str
     look: Callable[[Layout, ModelShape, PlanWorkload], Broken]
+    engines: tuple[str, ...] = ("rehearsal",)
+    twin: str | None = None
 
     @property
     def url(self) -> str:
@@ -117,7 +124,7 @@ def _layers_per_stage(layout: Layout, model: ModelShape, workload: PlanWorkload)
     )
 
 
-def _layers_per_virtual_stage(layout: Layout, model: ModelShape, workload: PlanWorkload) -> Broken:
+def _layers_per_chunk(layout: Layout, model: ModelShape, workload: PlanWorkload) -> Broken:
     per_stage, rest = divmod(model.layers, layout.pp)
     if rest or per_stage % layout.vpp == 0:
         return None  # L103 speaks of an uneven split
@@ -127,13 +134,13 @@ def _layers_per_virtual_stage(layout: Layout, model: ModelShape, workload: PlanW
     )
 
 
-def _interleaving_needs_stages(layout: Layout, model: ModelShape, workload: PlanWorkload) -> Broken:
+def _vpp_needs_pp(layout: Layout, model: ModelShape, workload: PlanWorkload) -> Broken:
     if layout.vpp == 1 or layout.pp > 1:
         return None
     return f"VPP {layout.vpp} interleaves pipeline stages, PP is {layout.pp}", "use VPP 1, or PP 2 or more"
 
 
-def _interleaving_needs_microbatches(layout: Layout, model: ModelShape, workload: PlanWorkload) -> Broken:
+def _interleaved_groups(layout: Layout, model: ModelShape, workload: PlanWorkload) -> Broken:
     if layout.vpp == 1 or layout.pp == 1 or not _batch_divides(layout, workload):
         return None  # L105, L101 and L114 speak of those
     microbatches = layout.microbatches(workload.ranks, workload.global_batch)
@@ -237,7 +244,7 @@ def _experts_need_sequence_parallel(layout: Layout, model: ModelShape, workload:
     return f"experts with TP {layout.tp} do not train without sequence parallel", "use sp=true"
 
 
-def _sequence_parallel_needs_tensor_parallel(layout: Layout, model: ModelShape, workload: PlanWorkload) -> Broken:
+def _sp_needs_tp(layout: Layout, model: ModelShape, workload: PlanWorkload) -> Broken:
     if not layout.sp or layout.tp > 1:
         return None
     return "sequence parallel cuts a row over TP, which is 1", "use sp=false, or TP 2 or more"
@@ -289,45 +296,73 @@ def _divisors_text(number: int) -> str:
     return ", ".join(shown) + (", ..." if number > 64 else "")
 
 
-def _rule(id: str, title: str, file: str, look: Callable[[Layout, ModelShape, PlanWorkload], Broken]) -> Rule:
-    return Rule(id=id, title=title, file=file, look=look)
-
+_CONFIG = "transformer/transformer_config.py"
+_BLOCK = "transformer/transformer_block.py"
+_LAUNCHERS = ("rehearsal", "slime", "megatron")
 
 RULES = (
-    _rule("L101", "ranks are a multiple of TP x PP x CP", "parallel_state.py", _dense_world),
-    _rule("L102", "ranks are a multiple of ETP x EP x PP", "parallel_state.py", _expert_world),
-    _rule("L103", "layers are a multiple of PP", "transformer/transformer_block.py", _layers_per_stage),
-    _rule(
-        "L104", "layers per stage are a multiple of VPP", "transformer/transformer_block.py", _layers_per_virtual_stage
-    ),
-    _rule("L105", "VPP needs PP", "parallel_state.py", _interleaving_needs_stages),
-    _rule(
+    Rule("L101", "ranks are a multiple of TP x PP x CP", "layout", "parallel_state.py", _dense_world, twin="A101"),
+    Rule("L102", "ranks are a multiple of ETP x EP x PP", "layout", "parallel_state.py", _expert_world, twin="A102"),
+    Rule("L103", "layers are a multiple of PP", "layout.pp", _BLOCK, _layers_per_stage, twin="A111"),
+    Rule("L104", "layers per stage are a multiple of VPP", "layout.vpp", _BLOCK, _layers_per_chunk, twin="A111"),
+    Rule("L105", "VPP needs PP", "layout.vpp", "parallel_state.py", _vpp_needs_pp, engines=_LAUNCHERS),
+    Rule(
         "L106",
         "interleaved micro-batches come in groups of PP",
+        "layout.vpp",
         "pipeline_parallel/schedules.py",
-        _interleaving_needs_microbatches,
+        _interleaved_groups,
+        engines=("rehearsal", "megatron"),  # slime makes its dynamic batches fit
     ),
-    _rule("L107", "attention heads are a multiple of TP", "transformer/transformer_config.py", _heads),
-    _rule("L108", "key/value heads fit TP", "transformer/transformer_config.py", _query_groups),
-    _rule("L109", "gated-delta-net heads are a multiple of TP", "transformer/transformer_config.py", _linear_heads),
-    _rule("L110", "experts are a multiple of EP", "transformer/moe/moe_layer.py", _experts),
-    _rule("L111", "the experts' FFN is a multiple of ETP", "tensor_parallel/layers.py", _expert_ffn),
-    _rule("L112", "the FFN is a multiple of TP", "tensor_parallel/layers.py", _ffn),
-    _rule("L113", "the vocabulary is a multiple of TP", "tensor_parallel/utils.py", _vocabulary),
-    _rule("L114", "the global batch is whole micro-batches", "num_microbatches_calculator.py", _batch),
-    _rule(
+    Rule("L107", "attention heads are a multiple of TP", "layout.tp", _CONFIG, _heads, twin="A111"),
+    Rule("L108", "key/value heads fit TP", "layout.tp", _CONFIG, _query_groups, twin="A111"),
+    Rule("L109", "gated-delta-net heads are a multiple of TP", "layout.tp", _CONFIG, _linear_heads, twin="A111"),
+    Rule("L110", "experts are a multiple of EP", "layout.ep", "transformer/moe/moe_layer.py", _experts, twin="A111"),
+    Rule(
+        "L111",
+        "the experts' FFN is a multiple of ETP",
+        "layout.etp",
+        "tensor_parallel/layers.py",
+        _expert_ffn,
+        twin="A111",
+    ),
+    Rule("L112", "the FFN is a multiple of TP", "layout.tp", "tensor_parallel/layers.py", _ffn, engines=_LAUNCHERS),
+    # Launchers pad the vocabulary; the rehearsal engine takes it as it is.
+    Rule("L113", "the vocabulary is a multiple of TP", "layout.tp", "tensor_parallel/utils.py", _vocabulary),
+    Rule(
+        "L114",
+        "the global batch is whole micro-batches",
+        "workload.global_batch",
+        "num_microbatches_calculator.py",
+        _batch,
+        twin="A103",
+    ),
+    Rule(
         "L115",
         "experts with TP need sequence parallel",
+        "layout.sequence_parallel",
         "transformer/moe/moe_layer.py",
         _experts_need_sequence_parallel,
+        engines=_LAUNCHERS,
     ),
-    _rule("L116", "sequence parallel needs TP", "model_parallel_config.py", _sequence_parallel_needs_tensor_parallel),
-    _rule("L117", "sequence parallel cuts rows evenly", "tensor_parallel/mappings.py", _row_tokens),
-    _rule("L118", "no context parallel in a rehearsal", "transformer/transformer_config.py", _context_parallel),
+    # Launchers switch it off without a word.
+    Rule("L116", "sequence parallel needs TP", "layout.sequence_parallel", "model_parallel_config.py", _sp_needs_tp),
+    # Launchers pad a micro-batch.
+    Rule(
+        "L117", "sequence parallel cuts rows evenly", "workload.row_tokens", "tensor_parallel/mappings.py", _row_tokens
+    ),
+    Rule("L118", "a rehearsal has no context parallel", "layout.cp", _CONFIG, _context_parallel),
 )
 """Rules that the trainer enforces: a layout that breaks one does not train."""
 
 WARNINGS = (
-    _rule("L201", "expert gradients are reduced over the right group", _EXPERT_GRADIENTS, _expert_gradient_group),
+    Rule(
+        "L201",
+        "expert gradients are reduced over the right group",
+        "layout.etp",
+        _EXPERT_GRADIENTS,
+        _expert_gradient_group,
+        engines=_LAUNCHERS,
+    ),
 )
 """Layouts that train, wrongly: they stay among the trials, which show it."""

@@ -1,1 +1,1 @@
-"""Does the tuned run still train correctly?"""
+"""Does the tuned run still train the same? Judged from the evidence alone."""

@@ -33,28 +33,36 @@ def read_config(source: Path | Mapping[str, Any]) -> ModelShape:
         ContentError: the text is no JSON object, the architecture is unknown (A002), or fields are missing,
             of a wrong type, out of range or at odds with each other (A003, all of them at once).
     """
-    path = None if isinstance(source, Mapping) else Path(source)
-    return _Reader(path).shape(source if isinstance(source, Mapping) else _load(Path(source)))
-
-
-def _load(path: Path) -> Mapping[str, Any]:
+    if isinstance(source, Mapping):
+        return _Reader(None).shape(source)
+    path = Path(source)
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected a model's config.json")
     try:
         with path.open("rb") as file:
             text = file.read(LARGEST_FILE_BYTES + 1)
-        if len(text) > LARGEST_FILE_BYTES:
-            raise ValueError(f"it is larger than {LARGEST_FILE_BYTES} bytes")
-        found = json.loads(text)
-        if not isinstance(found, dict):
-            raise ValueError(f"it holds a {type(found).__name__}, not an object")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    return parse_config(text, path)
+
+
+def parse_config(text: bytes, path: Path) -> ModelShape:
+    """Read the bytes of a `config.json`; `path` only names the place of a finding.
+
+    Raises:
+        ContentError: as `read_config` does.
+    """
+    try:
+        if len(text) > LARGEST_FILE_BYTES:
+            raise ValueError(f"it is larger than {LARGEST_FILE_BYTES:,} bytes")
+        config = json.loads(text)
+        if not isinstance(config, dict):
+            raise ValueError(f"it holds a {type(config).__name__}, not an object")
     except (ValueError, RecursionError) as error:
         cause = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         finding = _finding(path, "A001", None, f"not a config.json: {cause}", "give the model's own config.json")
         raise ContentError([finding]) from None
-    return found
+    return _Reader(path).shape(config)
 
 
 def _finding(path: Path | None, id: str, field: str | None, message: str, remedy: str) -> Finding:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 
 from openrecipes.errors import OpenRecipesError
 from openrecipes.facts import did_you_mean, model_config, model_configs
-from openrecipes.model.config import read_config
+from openrecipes.model.config import parse_config, read_config
 from openrecipes.model.shape import ModelShape
 from openrecipes.recipe.checkable import Case
 
@@ -26,8 +25,8 @@ def shape_of(case: Case) -> ModelShape | str:
     if case.evidence is None or not files:
         return f"{unknown} and no config.json is in the evidence"
     try:
-        return read_config(json.loads(case.evidence.read(files[0])))
-    except (OpenRecipesError, ValueError, RecursionError, AttributeError) as error:
+        return parse_config(case.evidence.read(files[0]), case.evidence.folder / files[0].path)
+    except OpenRecipesError as error:
         return f"{unknown}, and the config.json in the evidence cannot be used: {error}"
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from openrecipes.errors import Severity
 from openrecipes.model.checks import CHECKS
@@ -301,6 +303,31 @@ def test_kv_heads_are_cut_or_copied_whole(seed: Case, tp: int, fits: bool) -> No
 @pytest.mark.parametrize("label", ["the fast one", "TP PP6x EP", "2 nodes"])
 def test_a_label_without_sizes_has_nothing_to_check(seed: Case, label: str) -> None:
     assert outcomes(changed(seed, {"layout.label": label}))["A109"].status is Status.NOT_APPLICABLE
+
+
+SIZE = st.sampled_from([1, 2, 3, 7, 48, 10**15])
+NUMBER = st.sampled_from([5e-324, 1e-9, 0.1, 3.68, 1e15])
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.dictionaries(
+        st.sampled_from(
+            [f"layout.{name}" for name in ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "max_tokens_per_gpu")]
+            + ["layout.rows_per_microbatch", "gpu.count", "gpu.per_node", "gpu.memory_gb", "workload.global_batch"]
+            + ["workload.row_tokens", "result.steps_per_run", "result.window_tokens", "result.active_params.count"]
+        ),
+        SIZE,
+        max_size=6,
+    ),
+    speed=NUMBER,
+    price=NUMBER,
+)
+def test_any_sizes_get_an_answer(seed: Case, sizes: dict[str, int], speed: float, price: float) -> None:
+    numbers = {"result.tokens_per_s_per_gpu": speed, "result.usd_per_million_tokens": price}
+    found = outcomes(changed(seed, {**sizes, **numbers}))
+    assert all(outcome.detail for outcome in found.values())
+    assert found["A105"].status is Status.FAIL  # no pair of these is the seed's 1075.5 and 3.68
 
 
 def evidence_with(folder: Path, content: bytes) -> Evidence:

@@ -56,7 +56,7 @@ def price(case: Case) -> Outcome:
     if hourly is None:
         return not_checked(f"no price per GPU-hour is known: {source}")
     derived = arithmetic.usd_per_million_tokens(hourly, speed)
-    agrees = abs(stated - derived.value) <= arithmetic.rounding_tolerance(stated, derived.value, speed)
+    agrees = abs(stated - derived.value) <= arithmetic.rounding_tolerance(stated, speed)
     comparison = derived.beside("usd_per_million_tokens", stated, agrees=agrees)
     detail = f"{comparison}; price per GPU-hour from {source}"
     if agrees:
@@ -95,7 +95,7 @@ def utilisation(case: Case) -> Outcome:
         return not_checked("the entry states no active parameters")
     peak = kind.bf16_dense_flop_per_s
     derived = arithmetic.mfu(result.active_params.count, result.tokens_per_s_per_gpu, peak.value or 0)
-    tolerance = arithmetic.rounding_tolerance(result.mfu, derived.value, result.tokens_per_s_per_gpu)
+    tolerance = arithmetic.rounding_tolerance(result.mfu, result.tokens_per_s_per_gpu)
     agrees = abs(result.mfu - derived.value) <= tolerance
     detail = f"{derived.beside('mfu', result.mfu, agrees=agrees)}; dense BF16 peak of {kind.name} {peak}"
     if agrees:

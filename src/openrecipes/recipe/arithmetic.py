@@ -110,13 +110,13 @@ def half_unit(printed: float) -> float:
     return 0.5 * 10.0 ** min(exponent, 0) if isinstance(exponent, int) else 0.0
 
 
-def rounding_tolerance(stated: float, computed: float, printed_input: float) -> float:
-    """How far a stated number may be from the one computed from a rounded input it is proportional to.
+def rounding_tolerance(stated: float, printed_input: float) -> float:
+    """How far a stated number may be from the one computed from a rounded input that it is proportional to.
 
-    Half a unit of the stated number's last digit, plus what half a unit of the input's last digit
-    makes in the computed number, plus a little for floating point.
+    Half a unit of the stated number's last digit, plus its share of half a unit of the input's last
+    digit, plus a little for floating point.
     """
-    return half_unit(stated) + abs(computed) * (half_unit(printed_input) / printed_input + 1e-9)
+    return half_unit(stated) + abs(stated) * (half_unit(printed_input) / printed_input + 1e-9)
 
 
 def _quotient(dividend: int, **divisors: int) -> Derived:

@@ -7,6 +7,7 @@ what the variable is; `openrecipes.engines.values` settles what the script itsel
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator
 
 import tree_sitter_bash
@@ -103,6 +104,7 @@ class Script:
         return tuple(statement for statement in self.statements if isinstance(statement, Command))
 
 
+@functools.lru_cache(maxsize=8)  # several checks look at the script of one entry
 def parse_script(text: str) -> Script:
     """Parse a shell script; what is not shell syntax becomes a problem, never an exception."""
     # A lone surrogate has no UTF-8 form; encoded all the same, the grammar refuses it as an error.

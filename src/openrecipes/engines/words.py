@@ -64,12 +64,14 @@ class Word:
         return "".join(part.text for part in self.parts)
 
     @property
+    def is_array(self) -> bool:
+        """Whether an array is expanded in it, so that a shell makes any number of words of it."""
+        return any(part.kind is PartKind.ARRAY for part in self.parts)
+
+    @property
     def may_be_several(self) -> bool:
         """Whether a shell may make no word, or more than one, of it."""
-        return any(
-            part.kind is PartKind.ARRAY or (part.kind is not PartKind.LITERAL and not part.quoted)
-            for part in self.parts
-        )
+        return self.is_array or any(part.kind is not PartKind.LITERAL and not part.quoted for part in self.parts)
 
 
 class Source:

@@ -76,4 +76,9 @@ RULES = {
         "every evidence file is unaltered",
         "What is recomputed from evidence counts only if the bytes are those that were recorded.",
     ),
+    "V000": Rule(
+        "the claimed status is no higher than the level",
+        "`status` is what the author claims, the level what the evidence supports. Both are shown, and a claim "
+        "above the level is a warning.",
+    ),
 }

@@ -16,7 +16,7 @@ import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.resolver import VersionedResolver
-from ruamel.yaml.scalarstring import LiteralScalarString, SingleQuotedScalarString
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString, SingleQuotedScalarString
 
 from openrecipes.errors import UsageError
 from openrecipes.recipe.fields import Recipe
@@ -24,7 +24,6 @@ from openrecipes.recipe.load import load_recipe, parse_recipe
 from openrecipes.recipe.merge import merge_lines
 from openrecipes.recipe.writing import write_whole
 
-_LITERAL = ("run", "notes")
 _IMPLICIT = yaml.resolver.Resolver()
 _TEXT = "tag:yaml.org,2002:str"
 
@@ -35,9 +34,9 @@ def dump_recipe(recipe: Recipe) -> str:
     Optional fields that hold nothing are left out.
     """
     tree = _node(recipe.model_dump(by_alias=True, exclude_defaults=True))
-    for name in _LITERAL:
-        if isinstance(tree[name], str) and tree[name] != "null":
-            tree[name] = LiteralScalarString(str(tree[name]))
+    for name, text in (("run", recipe.run), ("notes", recipe.notes)):
+        if text is not None and text.isprintable() and _fits_a_block(text):
+            tree[name] = LiteralScalarString(text)  # also where it is a single line
     return _dump(tree)
 
 
@@ -115,9 +114,17 @@ def _node(value: Any) -> Any:
 
 
 def _text(text: str) -> str:
-    if "\n" in text:
-        return LiteralScalarString(text)
+    if not text.replace("\n", "").replace("\t", "").isprintable():
+        return DoubleQuotedScalarString(text)  # the only style that can escape, as a carriage return must be
+    if "\n" in text or "\t" in text:
+        return LiteralScalarString(text) if _fits_a_block(text) else DoubleQuotedScalarString(text)
     return SingleQuotedScalarString(text) if _misread(text) else text
+
+
+def _fits_a_block(text: str) -> bool:
+    """Whether a literal block shows this text plainly: no leading blanks, none at the end of a line."""
+    lines = text.split("\n")
+    return lines[0] == lines[0].strip() != "" and all(line == line.rstrip() for line in lines)
 
 
 def _misread(text: str) -> bool:

@@ -1,0 +1,3 @@
+from . import wy_fast
+
+__all__ = ["wy_fast"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from openrecipes.engines.steps import StepRecord
-from openrecipes.measure.evidence import LOG_READERS, disagreement, engine_name, listed, logged_steps, steps_of
+from openrecipes.measure.evidence import disagreement, listed, log_reader, logged_steps, no_reader, steps_of
 from openrecipes.measure.resolved import NOT_SET, resolved_of, stated_arguments
 from openrecipes.measure.window import measure
 from openrecipes.recipe.arithmetic import half_unit
@@ -103,10 +103,10 @@ def _logged(case: Case) -> list[StepRecord] | str:
     """The records in the candidate's raw log, or why there are none."""
     if case.evidence is None:
         return NO_EVIDENCE
-    engine = engine_name(case.recipe)
-    if engine not in LOG_READERS:
-        return f"no reader for the log of engine `{engine}`; known are {', '.join(LOG_READERS)}"
-    logged = logged_steps(case.evidence, "candidate", 0, engine)
+    read_log = log_reader(case.recipe)
+    if read_log is None:
+        return no_reader(case.recipe)
+    logged = logged_steps(case.evidence, "candidate", 0, read_log)
     return "the evidence lists no `log` of the candidate arm" if logged is None else logged
 
 

@@ -6,18 +6,25 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from openrecipes.engines import rehearsal
+from openrecipes.engines.registry import engine_of
 from openrecipes.engines.steps import StepRecord, read_steps
 from openrecipes.errors import ContentError, Finding, Severity
 from openrecipes.recipe.evidence import Arm, Evidence, EvidenceFile, Kind
 from openrecipes.recipe.fields import Recipe
 
-# Engines whose raw log can be read into step records.
-LOG_READERS: dict[str, Callable[[Iterable[str]], list[StepRecord]]] = {"rehearsal": rehearsal.read_log}
+LogReader = Callable[[Iterable[str]], list[StepRecord]]
+_LOG_READERS: dict[str, LogReader] = {"rehearsal": rehearsal.read_log}
 
 
-def engine_name(recipe: Recipe) -> str:
-    """The engine an entry names: the first word of `stack.framework`, in lower case."""
-    return next(iter(recipe.stack.framework.lower().split()), "")
+def log_reader(recipe: Recipe) -> LogReader | None:
+    """What reads the raw log of the entry's engine into step records; None for an engine whose logs are not read."""
+    engine = engine_of(recipe)
+    return _LOG_READERS.get(engine.name) if engine else None
+
+
+def no_reader(recipe: Recipe) -> str:
+    """The reason where `log_reader` has none."""
+    return f"no reader for the log of `{recipe.stack.framework:.80}`; known engines are {', '.join(_LOG_READERS)}"
 
 
 def listed(evidence: Evidence, kind: Kind, arm: Arm | None = None, run: int = 0) -> EvidenceFile | None:
@@ -47,8 +54,8 @@ def steps_of(evidence: Evidence, arm: Arm, run: int = 0) -> list[StepRecord] | N
     return read_steps(path, _lines(evidence.read(file), path))
 
 
-def logged_steps(evidence: Evidence, arm: Arm, run: int, engine: str) -> list[StepRecord] | None:
-    """The records in a run's raw log; None where the manifest lists none. `engine` is a key of `LOG_READERS`.
+def logged_steps(evidence: Evidence, arm: Arm, run: int, read_log: LogReader) -> list[StepRecord] | None:
+    """The records in a run's raw log; None where the manifest lists none.
 
     Raises:
         ContentError: the file was altered, or a step record in it is damaged.
@@ -60,7 +67,7 @@ def logged_steps(evidence: Evidence, arm: Arm, run: int, engine: str) -> list[St
     # The ranks' own output may hold any bytes; a step record is ASCII, so a replaced byte in it is found.
     lines = evidence.read(file).decode("utf-8", errors="replace").splitlines()
     try:
-        return LOG_READERS[engine](lines)
+        return read_log(lines)
     except ValueError as error:
         raise ContentError([_finding("M004", path, str(error), "attach the log as the run printed it")]) from None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from openrecipes.errors import ContentError, Finding, Severity
-from openrecipes.measure.evidence import LOG_READERS, disagreement, listed, logged_steps, steps_of
+from openrecipes.measure.evidence import LogReader, disagreement, listed, logged_steps, steps_of
 from openrecipes.measure.resolved import resolved_of
 from openrecipes.recipe import evidence as manifest
 from openrecipes.recipe.evidence import Evidence
@@ -19,8 +19,8 @@ def reference_runs(evidence: Evidence) -> list[int]:
     return sorted({file.run for file in evidence.find("steps", "reference")})
 
 
-def load_arm(evidence: Evidence, arm: manifest.Arm, run: int, engine: str) -> Arm | None:
-    """One run; None where the manifest lists no steps for it. Where the raw log is listed too, it must agree.
+def load_arm(evidence: Evidence, arm: manifest.Arm, run: int, read_log: LogReader | None) -> Arm | None:
+    """One run; None where the manifest lists no steps for it. Where its raw log is listed and can be read, it must agree.
 
     Raises:
         ContentError: a file was altered or cannot be understood, or log and steps differ.
@@ -29,7 +29,7 @@ def load_arm(evidence: Evidence, arm: manifest.Arm, run: int, engine: str) -> Ar
     if steps is None:
         return None
     name = arm if arm != "reference" else f"reference run {run}"
-    logged = logged_steps(evidence, arm, run, engine) if engine in LOG_READERS else None
+    logged = logged_steps(evidence, arm, run, read_log) if read_log else None
     if logged is not None and (found := disagreement(logged, steps)):
         raise ContentError([_finding(evidence.manifest, f"{name}: {found}", "make the steps file from the log")])
     resolved = resolved_of(evidence, arm, run)

@@ -5,7 +5,7 @@ Each answers a verdict, or the reason as text why it could not be reached.
 
 from __future__ import annotations
 
-from openrecipes.measure.evidence import LOG_READERS, engine_name, listed, logged_steps
+from openrecipes.measure.evidence import listed, log_reader, logged_steps, no_reader
 from openrecipes.measure.repeat import SpeedComparison, compare_speed
 from openrecipes.measure.resolved import ResolvedArguments, resolved_of
 from openrecipes.measure.window import measure
@@ -72,9 +72,9 @@ def convergence(case: Case, arm: manifest.Arm = "candidate") -> Convergence | st
         return NO_EVIDENCE
     if case.recipe.workload.precision != "fp32":
         return f"bounds are fixed for fp32 arms, and these are {case.recipe.workload.precision}"
-    engine = engine_name(case.recipe)
-    candidate = load_arm(case.evidence, arm, 0, engine)
-    loaded = [load_arm(case.evidence, "reference", run, engine) for run in reference_runs(case.evidence)]
+    read_log = log_reader(case.recipe)
+    candidate = load_arm(case.evidence, arm, 0, read_log)
+    loaded = [load_arm(case.evidence, "reference", run, read_log) for run in reference_runs(case.evidence)]
     references = [one for one in loaded if one is not None]
     if candidate is None:
         return f"the evidence lists no `steps` of the {arm} arm"
@@ -98,10 +98,10 @@ def repeat_speed(case: Case) -> SpeedComparison | str:
     """The speed of a second run beside the candidate's, both from their raw logs."""
     if case.evidence is None:
         return NO_EVIDENCE
-    engine = engine_name(case.recipe)
-    if engine not in LOG_READERS:
-        return f"no reader for the log of engine `{engine}`"
-    candidate, repeat = (logged_steps(case.evidence, arm, 0, engine) for arm in ("candidate", "repeat"))
+    read_log = log_reader(case.recipe)
+    if read_log is None:
+        return no_reader(case.recipe)
+    candidate, repeat = (logged_steps(case.evidence, arm, 0, read_log) for arm in ("candidate", "repeat"))
     if candidate is None or repeat is None:
         return "the evidence lacks the `log` of the candidate or the repeat arm"
     window, gpus = case.recipe.result.window, case.recipe.gpu.count

@@ -39,7 +39,23 @@ def test_the_entry_is_typed_with_its_places(entry_path, entry_text):
 
 @pytest.mark.parametrize(
     "text",
-    ["3.12", "3.10", "0123", "12e4567", "1e-5", "yes", "no", "on", "2026-10-18", "1_000", "0x1f", "1:30", ".inf", "true", "="],
+    [
+        "3.12",
+        "3.10",
+        "0123",
+        "12e4567",
+        "1e-5",
+        "yes",
+        "no",
+        "on",
+        "2026-10-18",
+        "1_000",
+        "0x1f",
+        "1:30",
+        ".inf",
+        "true",
+        "=",
+    ],
 )
 def test_text_keeps_its_characters(entry_text, text):
     recipe = parse_recipe(put(entry_text, "  cuda:", f"  cuda: {text}"), Path("r.yaml")).recipe
@@ -55,7 +71,9 @@ def test_null_is_null_unless_quoted(entry_text, null):
         assert quoted.stack.cuda == null
 
 
-@pytest.mark.parametrize(("text", "value"), [("1e-5", 1e-5), ("2.6e-05", 2.6e-5), ("0", 0.0), ("7", 7.0), ("7.50", 7.5)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("1e-5", 1e-5), ("2.6e-05", 2.6e-5), ("0", 0.0), ("7", 7.0), ("7.50", 7.5)]
+)
 def test_a_number_is_plain_json(entry_text, text, value):
     recipe = parse_recipe(put(entry_text, "  step_time_cv_percent:", f"  step_time_cv_percent: {text}"), Path("r.yaml"))
     assert recipe.recipe.result.step_time_cv_percent == value
@@ -118,7 +136,7 @@ def test_the_message_says_what_was_found_expected_and_how_to_mend_it(entry_text)
     (finding,) = findings(put(entry_text, "  count: 48", "  count: '48'"))
     line = entry_text.split("\n").index("  count: 48") + 1
     assert str(finding) == (
-        f"r.yaml:{line}:10: gpu.count: error D110: found the text '48'; expected a whole number from 1 to 10^15\n"
+        f"r.yaml:{line}:10: gpu.count: error D110: found the text '48'; expected a whole number from 1 up to 10^15\n"
         "    write plain digits such as 48, 3.68 or 2.6e-05"
     )
 

@@ -21,11 +21,42 @@ LEAVES = {
     and "[]" not in name
     and not name.startswith("evidence.")
 }
-TRICKY = st.sampled_from(
-    ["3.10", "12e4567", "0123", "1e-5", "yes", "null", "~", "2026-10-18", "0o17", "a: b", "a #b", "- a", "'", '"', "<<", "=",
-     " lead", "trail ", "two\nlines\n", "\n lead", "tab\there", "\r\n", "\x85", "\u2028", "\ufeff", "é", "🙂", "x" * 300, "|",
-     "%a", "@a", "`a", "{a", "[a", "&a", "*a", "!a", "?", "-", ":", ",", "# a"]
-)  # fmt: skip
+FRAGMENTS = (
+    *(
+        "3.10",
+        "12e4567",
+        "0123",
+        "1e-5",
+        "yes",
+        "null",
+        "~",
+        "2026-10-18",
+        "0o17",
+        "a: b",
+        "a #b",
+        "- a",
+        "'",
+        '"',
+        "<<",
+    ),
+    *(
+        "=",
+        " lead",
+        "trail ",
+        "two\nlines\n",
+        "\n lead",
+        "tab\there",
+        "\r\n",
+        "\x85",
+        "\u2028",
+        "\ufeff",
+        "é",
+        "🙂",
+        "|",
+    ),
+    *("%a", "@a", "`a", "{a", "[a", "&a", "*a", "!a", "?", "-", ":", ",", "# a", "---", "... a", "x" * 300),
+)
+TRICKY = st.sampled_from(FRAGMENTS)
 QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 TEXT = st.one_of(TRICKY, st.text(min_size=1, max_size=30))
 
@@ -128,7 +159,13 @@ def test_fields_are_set_added_and_typed(entry_path, entry_text):
     reference = {"manifest": "evidence/evidence.json", "sha256": "0" * 64}
     edit_recipe(
         entry_path,
-        {"result.mfu": None, "result.mfu_note": "why: so", "stack.cuda": "12.10", "result.window[0]": 6, "evidence": reference},
+        {
+            "result.mfu": None,
+            "result.mfu_note": "why: so",
+            "stack.cuda": "12.10",
+            "result.window[0]": 6,
+            "evidence": reference,
+        },
     )
     recipe = load_recipe(entry_path).recipe
     assert (recipe.result.mfu, recipe.result.mfu_note, recipe.stack.cuda) == (None, "why: so", "12.10")

@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from openrecipes.errors import ContentError, Finding, UsageError
 from openrecipes.recipe.checkable import Place
 from openrecipes.recipe.fields import Recipe
 from openrecipes.recipe.reader import Document, parse_document, read_document
 from openrecipes.recipe.scalars import to_value
-from openrecipes.recipe.schema import recipe_schema
+from openrecipes.recipe.schema import Schema, recipe_schema
 from openrecipes.recipe.wording import to_finding
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,16 +49,26 @@ def parse_recipe(text: str, path: Path) -> LoadedRecipe:
 
 
 def _typed(document: Document) -> LoadedRecipe:
+    recipe, places = typed(document, Recipe, recipe_schema())
+    return LoadedRecipe(path=document.path, recipe=recipe, places=places)
+
+
+def typed(document: Document, model: type[Model], schema: Schema) -> tuple[Model, dict[str, Place]]:
+    """The document as a typed model, and where each dotted field stands; `schema` is the model's JSON Schema.
+
+    Raises:
+        ContentError: with everything that is wrong with the document.
+    """
     places: dict[str, Place] = {}
-    value = to_value(document.root, recipe_schema(), "", places)
+    value = to_value(document.root, schema, "", places)
     findings = list(document.findings)
     try:
-        recipe = Recipe.model_validate(value, by_alias=True, by_name=False)
+        found = model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
-        findings += [to_finding(detail, document.path, places) for detail in error.errors(include_url=False)]
+        findings += [to_finding(detail, schema, document.path, places) for detail in error.errors(include_url=False)]
     else:
         if not findings:
-            return LoadedRecipe(path=document.path, recipe=recipe, places=places)
+            return found, places
     raise ContentError(sorted(findings, key=_position))
 
 

@@ -88,7 +88,11 @@ class Layout:
 
     def label(self, gpus: int) -> str:
         """Short text for tables, such as `TP2 PP6 EP8 DP4`: sizes above 1, and ETP where it is not TP."""
-        shown = [f"{name.upper()}{getattr(self, name)}" for name in ("tp", "pp", "vpp", "cp", "ep") if getattr(self, name) > 1]
+        shown = [
+            f"{name.upper()}{getattr(self, name)}"
+            for name in ("tp", "pp", "vpp", "cp", "ep")
+            if getattr(self, name) > 1
+        ]
         if self.etp != self.tp:
             shown.append(f"ETP{self.etp}")
         return " ".join([*shown, f"DP{self.dp(gpus)}"])

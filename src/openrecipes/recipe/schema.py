@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from openrecipes.recipe.fields import Recipe
 
@@ -43,6 +44,22 @@ def schema_text() -> str:
     head = "# Generated from the typed fields by `openrecipes schema`; do not edit.\n"
     body = yaml.safe_dump(dict(recipe_schema()), sort_keys=False, allow_unicode=True, width=110)
     return head + body
+
+
+def inlined(model: type[BaseModel]) -> Schema:
+    """The JSON Schema of any model with every reference replaced by what it refers to."""
+    whole = model.model_json_schema(by_alias=True)
+    groups = whole.pop("$defs", {})
+
+    def follow(part: Any) -> Any:
+        if isinstance(part, list):
+            return [follow(item) for item in part]
+        if not isinstance(part, dict):
+            return part
+        group = groups[part["$ref"].rpartition("/")[2]] if "$ref" in part else {}
+        return {key: follow(value) for key, value in {**group, **part}.items() if key != "$ref"}
+
+    return follow(whole)
 
 
 def resolve(schema: Schema) -> Schema:

@@ -11,18 +11,19 @@ from pydantic_core import ErrorDetails
 from openrecipes.errors import Finding, Severity
 from openrecipes.recipe.checkable import Place
 from openrecipes.recipe.fields.kinds import LARGEST
-from openrecipes.recipe.schema import Schema, alternatives, closest, item, properties, recipe_schema, value_at
+from openrecipes.recipe.schema import Schema, alternatives, closest, item, properties, value_at
 
 _FORMATS = {
     "date": "a day as YYYY-MM-DD",
     "uri": "an http or https address",
     "sha256": "64 lower-case hexadecimal digits",
 }
+_BOUNDS = {"exclusiveMinimum": "above", "minimum": "from", "maximum": "up to", "exclusiveMaximum": "below"}
 _SHOWN = 60
 
 
 def expectation(schema: Schema) -> str:
-    """What a field holds, such as `a whole number from 1 to 10^15, or null`."""
+    """What a field holds, such as `a whole number from 1 up to 10^15, or null`."""
     return ", or ".join(_one(option) for option in alternatives(schema))
 
 
@@ -53,14 +54,16 @@ def _one(schema: Schema) -> str:
 
 
 def _range(schema: Schema) -> str:
-    low = f" from {schema['minimum']:g}" if "minimum" in schema else f" above {schema['exclusiveMinimum']:g}"
-    high = "10^15" if schema["maximum"] == LARGEST else f"{schema['maximum']:g}"
-    return f"{low} to {high}" if "minimum" in schema else f"{low}, at most {high}"
+    bounds = []
+    for keyword, words in _BOUNDS.items():
+        if keyword in schema:
+            bound = "10^15" if schema[keyword] == LARGEST else f"{schema[keyword]:g}"
+            bounds.append(f" {words} {bound}")
+    return "".join(bounds)
 
 
-def schema_at(location: tuple[int | str, ...]) -> Schema:
-    """The schema of the field at a location in a recipe; empty where there is no such field."""
-    schema = recipe_schema()
+def schema_at(schema: Schema, location: tuple[int | str, ...]) -> Schema:
+    """The schema of the field at a location below `schema`; empty where there is no such field."""
     for step in location:
         schema = item(schema, step) if isinstance(step, int) else value_at(schema, step)
     return schema
@@ -91,12 +94,12 @@ def shown(value: Any) -> str:
         return "a whole number of more than 4,300 digits"
 
 
-def to_finding(error: ErrorDetails, path: Path, places: Mapping[str, Place]) -> Finding:
-    """One refusal of the typed model as a finding at its field, or at the parent of a missing one."""
+def to_finding(error: ErrorDetails, schema: Schema, path: Path, places: Mapping[str, Place]) -> Finding:
+    """One refusal of the model that `schema` describes: a finding at its field, or at the parent of a missing one."""
     location = tuple(step for step in error["loc"] if step != "[key]")
     field = dotted(location)
     place = places.get(field) or places.get(dotted(location[:-1])) or Place()
-    id, message, remedy = _say(error, location, field)
+    id, message, remedy = _say(error, schema, location)
     return Finding(
         id=id,
         severity=Severity.ERROR,
@@ -109,15 +112,16 @@ def to_finding(error: ErrorDetails, path: Path, places: Mapping[str, Place]) -> 
     )
 
 
-def _say(error: ErrorDetails, location: tuple[int | str, ...], field: str) -> tuple[str, str, str]:
+def _say(error: ErrorDetails, root: Schema, location: tuple[int | str, ...]) -> tuple[str, str, str]:
     """The id, the message and the remedy."""
-    schema = schema_at(location)
+    schema = schema_at(root, location)
     expected = expectation(schema) if schema else "text"
     value = error["input"]
-    remedy = f"`openrecipes explain {field}` says what it means"
+    meaning = " ".join(schema.get("description", "").split())
+    remedy = f"it means: {meaning}" if meaning else "write a value of that kind"
     match error["type"]:
         case "extra_forbidden":
-            known = list(properties(schema_at(location[:-1])))
+            known = list(properties(schema_at(root, location[:-1])))
             meant = closest(str(location[-1]), known)
             names = ", ".join(f"`{name}`" for name in meant or known)
             return (
@@ -128,7 +132,9 @@ def _say(error: ErrorDetails, location: tuple[int | str, ...], field: str) -> tu
         case "missing":
             return "D109", f"missing; expected {expected}", remedy
         case "value_error":
-            cause = error.get("ctx", {}).get("error")
+            cause = str(error.get("ctx", {}).get("error"))
+            if isinstance(value, Mapping):
+                return "D111", cause, "mend one of the fields it names"
             return "D111", f"found {shown(value)}: {cause}; expected {expected}", remedy
         case "int_type" | "float_type" if isinstance(value, str):
             return (

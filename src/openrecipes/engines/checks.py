@@ -82,6 +82,8 @@ def fields(case: Case) -> Outcome:
     detail = f"{len(reading.settings) - len(wrong)} of {len(reading.settings)} settings agree"
     if reading.open:
         detail += "; not compared: " + "; ".join(f"{field} ({reason})" for field, reason in reading.open)
+    if wrong and not any(setting.certain for setting in wrong) and not reading.problems:
+        return not_checked(f"{detail}; {outside} may settle the others", *findings)
     return _outcome(detail, findings)
 
 

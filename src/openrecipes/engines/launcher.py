@@ -51,6 +51,8 @@ def python_launch(words: Sequence[Word]) -> Launch | None:
             return (
                 Launch(target=target, at=rest[0] if rest else at, arguments=tuple(rest[1:])) if rest else _nothing(at)
             )
+        if text.startswith("--") and text not in _WITH_VALUE:
+            break
         if text.startswith("-") and text != "-":
             # The value of -W and -X may be part of the word (-Xdev) or the next one.
             if text in _WITH_VALUE and rest:

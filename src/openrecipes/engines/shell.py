@@ -48,7 +48,8 @@ _UNCERTAIN = {
     "subshell",
     "pipeline",
 }
-_REDIRECTS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
+# A variable name directly in one of these is assigned, exported or unset, not read.
+_NAME_VARIABLES = {"variable_assignment", "declaration_command", "unset_command", "for_statement"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -232,17 +233,16 @@ def _named(node: Node, source: Source, *, certain: bool, exported: bool | None, 
 
 def _variables_read(root: Node, source: Source) -> Iterator[str]:
     """The names of all variables that are expanded, also in places that only a shell could evaluate."""
-    for node in _walk(root):
-        parent = node.parent
-        if node.type != "variable_name" or parent is None:
-            continue
-        if parent.type == "subscript" and parent.parent is not None:
-            parent = parent.parent
-        name = source.text(node)
-        if parent.type not in ("variable_assignment", "declaration_command", "unset_command", "for_statement") and (
-            name.isidentifier()
-        ):
-            yield name
+    # Each node waits with whether a name directly in it is assigned or listed, not read.
+    waiting = [(root, False)]
+    while waiting:
+        node, only_named = waiting.pop()
+        if node.type == "variable_name" and not only_named:
+            name = source.text(node)
+            if name.isidentifier():
+                yield name
+        names = node.type in _NAME_VARIABLES or (only_named and node.type == "subscript")
+        waiting += [(child, names) for child in reversed(node.children)]
 
 
 def _problems(root: Node, source: Source) -> Iterator[Problem]:
@@ -255,7 +255,8 @@ def _problems(root: Node, source: Source) -> Iterator[Problem]:
             continue
         found += 1
         end = node.end_byte
-        line, column = source.place(node.start_byte)
+        blanks = len(node.text or b"") - len((node.text or b"").lstrip())
+        line, column = source.place(node.start_byte + blanks)
         if found > _MOST_PROBLEMS:
             yield Problem(message=f"more than {_MOST_PROBLEMS} places are not shell syntax", line=line, column=column)
             return

@@ -56,7 +56,8 @@ class Slime:
 def _problem(launch: Launch) -> WordProblem | None:
     at, name = launch.at, launch.at.value
     if launch.target is Target.NOTHING:
-        return WordProblem(message=f"launcher module missing: nothing follows `{at.source}`", remedy=_REMEDY, at=at)
+        message = f"launcher missing: Python is told no file and no module, found `{at.source:.60}`"
+        return WordProblem(message=message, remedy=_REMEDY, at=at)
     if launch.target is Target.MODULE and at.text.startswith("-"):
         message = f"launcher module missing: `-m` is followed by the flag `{at.source}`, expected the name of a module"
         return WordProblem(message=message, remedy=_REMEDY, at=at)

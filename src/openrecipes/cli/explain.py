@@ -28,7 +28,8 @@ def _explain_check(id: str) -> str | None:
 
     if id.upper() not in CHECKS:
         meant = ", ".join(f"`{known}`" for known in closest(id.upper(), [*RULES, *CHECKS]))
-        raise UsageError(f"no check is called `{id}`; the nearest are {meant or 'listed by `openrecipes check`'}")
+        hint = f"did you mean {meant}?" if meant else "`openrecipes check` prints the ids beside the answers"
+        raise UsageError(f"no check is called `{id}`; {hint}")
     check = CHECKS[id.upper()]
     source = f"\n  {check.url}" if check.url else ""
     return f"{check.id}: {check.title} (level {check.level})\n  {check.explanation}{source}"

@@ -47,12 +47,18 @@ def list_recipes(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table("name", "model", "GPU", "tokens/s/GPU", "layout", "claimed status", box=None, header_style="bold")
-    table.columns[3].justify = "right"
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    wraps = ("name", "model", "layout") if paths else ("model", "layout")  # a shipped name must stay whole
+    for heading in ("name", "model", "GPU", "tokens/s/GPU", "layout", "claimed"):
+        right = heading == "tokens/s/GPU"
+        table.add_column(heading, no_wrap=heading not in wraps, overflow="fold", justify="right" if right else "left")
     for name, recipe in entries.items():
+        short = name.rpartition("/")[2]
+        if paths or sum(other.endswith(f"/{short}") for other in named) > 1:
+            short = name
         gpus = f"{recipe.gpu.count} x {recipe.gpu.type}"
         speed = f"{recipe.result.tokens_per_s_per_gpu:,.2f}"
-        table.add_row(*(Text(t) for t in (name, recipe.model, gpus, speed, recipe.layout.label, recipe.status)))
+        table.add_row(*(Text(t) for t in (short, recipe.model, gpus, speed, recipe.layout.label, recipe.status)))
     Console().print(table)
     if findings:
         raise ContentError(findings)

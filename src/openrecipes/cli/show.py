@@ -40,4 +40,5 @@ def show(
         table.add_row(Text(label, style="bold"), Text(text))
     console = Console()
     console.print(table)
-    console.print(Text("\n" + recipe.run.rstrip()), soft_wrap=True)
+    for text in filter(None, (recipe.notes, recipe.run)):
+        console.print(Text("\n" + text.rstrip()), soft_wrap=True)

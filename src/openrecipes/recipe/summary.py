@@ -30,8 +30,7 @@ def summary(recipe: Recipe) -> list[tuple[str, str]]:
         ("patches", ", ".join(recipe.patches) or "none"),
         ("evidence", recipe.evidence.manifest if recipe.evidence else "none"),
     ]
-    rows += [(f"changed {change.field}", change.why) for change in recipe.changes]
-    return [*rows, ("notes", recipe.notes.strip())] if recipe.notes else rows
+    return rows + [(f"changed {change.field}", change.why) for change in recipe.changes]
 
 
 def _known_or_why(value: float | None, form: str, note: str | None) -> str:

@@ -44,7 +44,7 @@ def test_wrong_expert_gradients_are_named_and_nothing_else_is() -> None:
     found = compare_gradients(candidate, REFERENCE, bound=BOUND)
     assert [(group.kind, len(group.differing), group.total) for group in found.groups] == [("expert", 8, 8)]
     assert found.cause == (
-        f"expert gradients differ by up to 0.89 % (8 of 8 expert parameters, worst {EXPERTS[0]}); "
+        f"expert gradients differ by up to 0.892 % (8 of 8 expert parameters, worst {EXPERTS[0]}); "
         "the other 4 parameters agree to 0 of the whole norm"
     )
 

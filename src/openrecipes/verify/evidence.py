@@ -20,7 +20,7 @@ def reference_runs(evidence: Evidence) -> list[int]:
 
 
 def load_arm(evidence: Evidence, arm: manifest.Arm, run: int, read_log: LogReader | None) -> Arm | None:
-    """One run; None where the manifest lists no steps for it. Where its raw log is listed and can be read, it must agree.
+    """One run; None where the manifest lists no steps for it. A raw log that can be read must agree with them.
 
     Raises:
         ContentError: a file was altered or cannot be understood, or log and steps differ.

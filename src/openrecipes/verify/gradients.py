@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from openrecipes.verify.verdict import Gate, Result
 
 FLOOR = 1e-6
+_NAMED_KINDS = 2
 
 # The first kind whose part is in the parameter's name is its kind. Order matters: an expert's weight also
 # stands inside an MLP, a norm's weight also inside an attention or a gated delta net.
@@ -73,10 +74,12 @@ class GradientComparison:
     def cause(self) -> str:
         """One line that names what differs, or says that nothing does."""
         parts = [
-            f"{group.kind} gradients differ by up to {100 * group.worst_difference:.2g} % "
+            f"{group.kind} gradients differ by up to {100 * group.worst_difference:.3g} % "
             f"({len(group.differing)} of {group.total} {group.kind} parameters, worst {group.worst})"
-            for group in self.groups
+            for group in self.groups[:_NAMED_KINDS]
         ]
+        if rest := self.groups[_NAMED_KINDS:]:
+            parts.append(f"{', '.join(group.kind for group in rest)} gradients differ too")
         for label, names in (("candidate", self.only_in_candidate), ("reference", self.only_in_reference)):
             if names:
                 parts.append(f"{len(names)} parameters only in the {label}, such as {names[0]}")

@@ -12,7 +12,7 @@ SIZES = st.integers(1, 64)
 LAYOUTS = st.builds(
     Layout, tp=SIZES, pp=SIZES, vpp=SIZES, cp=SIZES, ep=SIZES, etp=SIZES, rows_per_microbatch=SIZES, sp=st.booleans()
 )
-PATHS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), min_size=1, max_size=40).filter(
+PATHS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40).filter(
     lambda path: not path.startswith("-")
 )
 

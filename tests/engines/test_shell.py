@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openrecipes.engines.shell import MAX_SCRIPT_BYTES, Assignment, parse_script
+from openrecipes.engines.shell import MAX_SCRIPT_CHARACTERS, Assignment, parse_script
 from openrecipes.engines.words import PartKind
 
-ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=60)
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
 
 
 def sources(script: str) -> list[list[str]]:
@@ -35,6 +35,7 @@ def values(script: str) -> list[str | None]:
         ("a # comment\n", ["a"]),
         ("a > log --after 2>&1 --last", ["a", "--after", "--last"]),
         ("a --é 日本", ["a", "--é", "日本"]),
+        ("a b\u00a0c\u3000d e\r", ["a", "b\u00a0c\u3000d", "e\r"]),
         ("a *.py", ["a", None]),
         ("a {1,2}", ["a", None]),
         ("a ~/x", ["a", None]),
@@ -127,28 +128,29 @@ def test_what_is_not_shell_syntax_is_a_problem_with_its_place(script: str, line:
 
 
 HOSTILE = {
-    "parentheses": "(" * MAX_SCRIPT_BYTES,
-    "substitutions": "$(" * (MAX_SCRIPT_BYTES // 2),
+    "parentheses": "(" * MAX_SCRIPT_CHARACTERS,
+    "substitutions": "$(" * (MAX_SCRIPT_CHARACTERS // 2),
     "nested": '"$(' * 2000 + ')"' * 2000,
-    "pipes": "|" * MAX_SCRIPT_BYTES,
-    "quotes": "'" * (MAX_SCRIPT_BYTES - 1),
-    "lists": "a && " * (MAX_SCRIPT_BYTES // 5),
+    "pipes": "|" * MAX_SCRIPT_CHARACTERS,
+    "quotes": "'" * (MAX_SCRIPT_CHARACTERS - 1),
+    "lists": "a && " * (MAX_SCRIPT_CHARACTERS // 5),
     "surrogate": "a \ud800 b",
+    "crashes the grammar": "{\U00031860",
     "controls": "a \x1b[2J \x00 \u202e b",
 }
 
 
 @pytest.mark.parametrize("script", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_text_ends_soon_and_without_an_exception(script: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     assert len(parse_script(script).problems) <= 21
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_a_script_beyond_the_limit_is_refused_unparsed() -> None:
     (problem,) = parse_script("a|" * 500_000).problems
-    assert problem.message == f"the script has 1000000 bytes, expected at most {MAX_SCRIPT_BYTES}"
-    assert not parse_script("a" * MAX_SCRIPT_BYTES).problems
+    assert problem.message == f"the script has 1000000 characters, expected at most {MAX_SCRIPT_CHARACTERS}"
+    assert not parse_script("a" * MAX_SCRIPT_CHARACTERS).problems
 
 
 @given(ANY_TEXT)

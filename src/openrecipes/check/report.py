@@ -72,14 +72,14 @@ def _heading(report: EntryReport) -> Text:
 def _check_line(check: Check, outcome: Outcome) -> Text:
     symbol, colour = _SYMBOLS[outcome.status]
     line = Text.assemble((f"  {symbol} ", colour), (check.id, "bold"), f"  {check.title}")
-    return line.append(f": {outcome.detail}", style="dim") if outcome.detail else line
+    return line.append(f": {_printable(outcome.detail)}", style="dim") if outcome.detail else line
 
 
 def _finding(finding: Finding) -> Text:
-    place = f"{finding.where}: " if finding.where else ""
+    place = _printable(f"{finding.where}: ") if finding.where else ""
     head = (f"{finding.severity.value} {finding.id}", _COLOURS[finding.severity])
     url = f"\n      {finding.url}" if finding.url else ""
-    return Text.assemble("  ", place, head, f": {finding.message}\n      {finding.remedy}{url}")
+    return Text.assemble("  ", place, head, f": {_printable(finding.message)}\n      {_printable(finding.remedy)}{url}")
 
 
 def _summary(reports: Sequence[EntryReport]) -> Text:
@@ -89,6 +89,11 @@ def _summary(reports: Sequence[EntryReport]) -> Text:
     found = ", ".join(_counted(severities[severity], severity.value) for severity in Severity)
     counted = ", ".join(f"{answers[status]} {status.value}" for status in Status)
     return Text(f"{entries}: {found}; checks: {counted}")
+
+
+def _printable(text: str) -> str:
+    """The text without control characters, so that a recipe cannot steer the terminal."""
+    return "".join(character if character.isprintable() or character == "\n" else "\ufffd" for character in text)
 
 
 def _counted(number: int, one: str, many: str | None = None) -> str:

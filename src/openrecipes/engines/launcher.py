@@ -67,9 +67,10 @@ def _nothing(at: Word) -> Launch:
 
 
 def _inside_ray_job(words: Sequence[Word]) -> Sequence[Word]:
-    values = [word.value for word in words]
-    if values[:3] == ["ray", "job", "submit"] and "--" in values:
-        return words[values.index("--") + 1 :]
+    if [word.value for word in words[:3]] == ["ray", "job", "submit"]:
+        for i, word in enumerate(words):
+            if word.value == "--":
+                return words[i + 1 :]
     return words
 
 

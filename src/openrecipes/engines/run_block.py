@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from openrecipes.engines.interface import Engine, WordProblem
 from openrecipes.engines.registry import engine_of
@@ -20,7 +21,7 @@ class RunBlock:
     commands: tuple[SettledCommand, ...]
     engine: Engine | None
 
-    @property
+    @functools.cached_property
     def training(self) -> tuple[SettledCommand, ...]:
         """The commands that start a training run."""
         engine = self.engine
@@ -34,9 +35,13 @@ class RunBlock:
 
 def read_run_block(case: Case) -> RunBlock:
     """Parse an entry's `run` text; nothing in it is run."""
-    script = parse_script(case.recipe.run)
-    commands = () if script.problems else settle(script)
-    return RunBlock(script=script, commands=commands, engine=engine_of(case.recipe))
+    return _parsed(case.recipe.run, engine_of(case.recipe))
+
+
+@functools.lru_cache(maxsize=1)  # several checks in a row look at the script of one entry
+def _parsed(run: str, engine: Engine | None) -> RunBlock:
+    script = parse_script(run)
+    return RunBlock(script=script, commands=() if script.problems else settle(script), engine=engine)
 
 
 def word_finding(case: Case, id: str, problem: WordProblem) -> Finding:

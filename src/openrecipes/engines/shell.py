@@ -7,7 +7,6 @@ what the variable is; `openrecipes.engines.values` settles what the script itsel
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Iterator
 
 import tree_sitter_bash
@@ -16,7 +15,7 @@ from tree_sitter import Language, Node, Parser
 from openrecipes.engines.words import Source, Word, join_words, read_word, split_first
 
 # Error recovery of the grammar takes more than quadratic time: 64 KiB of `a|` takes 40 s, 16 KiB about 1 s.
-MAX_SCRIPT_BYTES = 16 * 1024
+MAX_SCRIPT_CHARACTERS = 16 * 1024
 _MOST_PROBLEMS = 20
 
 _LANGUAGE = Language(tree_sitter_bash.language())
@@ -105,15 +104,13 @@ class Script:
         return tuple(statement for statement in self.statements if isinstance(statement, Command))
 
 
-@functools.lru_cache(maxsize=8)  # several checks look at the script of one entry
 def parse_script(text: str) -> Script:
     """Parse a shell script; what is not shell syntax becomes a problem, never an exception."""
-    # A lone surrogate has no UTF-8 form; encoded all the same, the grammar refuses it as an error.
-    source = Source(text.encode("utf-8", "surrogatepass"))
-    if len(source.data) > MAX_SCRIPT_BYTES:
-        message = f"the script has {len(source.data)} bytes, expected at most {MAX_SCRIPT_BYTES}"
+    if len(text) > MAX_SCRIPT_CHARACTERS:
+        message = f"the script has {len(text)} characters, expected at most {MAX_SCRIPT_CHARACTERS}"
         return Script(problems=(Problem(message=message, line=1, column=1),))
-    root = Parser(_LANGUAGE).parse(source.data).root_node
+    source = Source(text)
+    root = Parser(_LANGUAGE).parse(source.stand_in).root_node
     statements = sorted(_statements(root, source), key=lambda statement: (statement.line, statement.column))
     return Script(
         statements=tuple(statements),

@@ -43,7 +43,7 @@ class Part:
 class Word:
     """One word. `source` is it as written; line and column count from 1 in the script, in characters.
 
-    `start` and `end` are byte offsets in the script.
+    `start` and `end` are offsets in the script.
     """
 
     parts: tuple[Part, ...]
@@ -75,33 +75,45 @@ class Word:
 
 
 class Source:
-    """A script's bytes, and where an offset stands in them."""
+    """A script, and where an offset, counted in characters, stands in it.
 
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self._lines = [0, *(i + 1 for i, byte in enumerate(data) if byte == 0x0A)]
+    `stand_in` is what the grammar gets to see: each character that means nothing to a shell but itself, such
+    as a non-ASCII letter or a carriage return, is a full stop there, a plain word character too. The
+    grammar would take some of them for blanks, which no shell does, and it reads beyond a table of its own
+    for others and crashes (https://github.com/tree-sitter/tree-sitter-bash/issues/337, read 2026-12-01).
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = [0, *(i + 1 for i, character in enumerate(text) if character == "\n")]
+        self.stand_in = "".join(map(_seen_by_the_grammar, text)).encode("ascii")
 
     def text(self, node: Node) -> str:
         """The source of a node."""
         return self.between(node.start_byte, node.end_byte)
 
     def between(self, start: int, end: int) -> str:
-        """The source from one byte offset to another."""
-        return self.data[start:end].decode("utf-8", "replace")
+        """The source from one offset to another."""
+        return self._text[start:end]
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column of a byte offset, counted from 1, the column in characters."""
+        """Line and column of an offset, counted from 1."""
         line = bisect.bisect_right(self._lines, offset)
-        return line, len(self.between(self._lines[line - 1], offset)) + 1
+        return line, offset - self._lines[line - 1] + 1
 
     def word(self, parts: Sequence[Part], start: int, end: int) -> Word:
-        """A word of these parts that stands between two byte offsets."""
+        """A word of these parts that stands between two offsets."""
         line, column = self.place(start)
         return Word(parts=tuple(parts), source=self.between(start, end), line=line, column=column, start=start, end=end)
 
     def empty_word(self, offset: int) -> Word:
         """The empty text, as in `NAME=`."""
         return self.word((), offset, offset)
+
+
+def _seen_by_the_grammar(character: str) -> str:
+    # A NUL stays: no shell takes one, and the grammar says so.
+    return character if character.isascii() and (character.isprintable() or character in "\t\n\0") else "."
 
 
 def read_word(node: Node, source: Source) -> Word:
@@ -179,7 +191,7 @@ def _bare(text: str, *, first: bool) -> Part:
 
 
 def _quoted(node: Node, source: Source) -> Iterator[Part]:
-    """The parts of `"..."`. The text comes from the bytes between expansions: the tree leaves blanks out."""
+    """The parts of `"..."`. The text is what stands between expansions: the tree leaves blanks out."""
     at = node.start_byte + 1
     end = node.end_byte - 1
     for child in node.named_children:

@@ -5,7 +5,7 @@ are read from standard input, one a line, until it ends. Events go to standard o
 
     {"event": "ready"}
     {"event": "step", "job": PATH, "step": N, "steps": N, "loss": X}
-    {"event": "done", "job": PATH, "status": "ok" | "failed", "cause": TEXT or null}
+    {"event": "done", "job": PATH, "status": "ok" | "failed", "cause": TEXT or null, "rank": N or null}
 
 Exit codes: 0 every job ended well, 2 usage, 3 Megatron-Core is missing or of another release, 4 a job
 failed, 130 interrupted.
@@ -27,6 +27,7 @@ from pathlib import Path
 from openrecipes.engines.rehearsal import RehearsalJob
 from openrecipes.engines.steps import StepRecord
 from openrecipes.errors import MissingToolError, OpenRecipesError
+from openrecipes.rehearse.parent import end_with_parent
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("give job files, or --components OUT.json")
     for interrupt in (signal.SIGTERM, signal.SIGINT):
         signal.signal(interrupt, _interrupted)
+    if "-" in options.jobs:
+        # Whoever feeds the paths waits for the events; when it is gone, nobody does.
+        end_with_parent(os.getppid(), signal.SIGTERM)
     try:
         _prepare()
         if options.components:
@@ -106,14 +110,15 @@ def _run(path: Path) -> bool:
         out.mkdir(parents=True, exist_ok=True)
         (out / "outcome.json").unlink(missing_ok=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        _emit(event="done", job=str(path), status="failed", cause=f"unusable job file: {type(error).__name__}: {error}")
+        unusable = RunOutcome(status="failed", cause=f"unusable job file: {type(error).__name__}: {error}")
+        _emit(event="done", job=str(path), **dataclasses.asdict(unusable))
         return False
     try:
         outcome = run_ranks(job, on_step)
         write_json(out / "outcome.json", dataclasses.asdict(outcome))
     except OSError as error:
         outcome = RunOutcome(status="failed", cause=f"{type(error).__name__}: {error}")
-    _emit(event="done", job=str(path), status=outcome.status, cause=outcome.cause)
+    _emit(event="done", job=str(path), **dataclasses.asdict(outcome))
     return outcome.status == "ok"
 
 

@@ -6,7 +6,6 @@ longer than a short run does. A rank ends with its parent, whatever ends that.
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import datetime
 import os
@@ -26,9 +25,8 @@ import torch
 from openrecipes.engines.rehearsal import RehearsalJob
 from openrecipes.engines.steps import StepRecord
 from openrecipes.errors import OpenRecipesError
+from openrecipes.rehearse.parent import end_with_parent
 from openrecipes.rehearse.trainer import COLLECTIVE_TIMEOUT_MINUTES, Trainer
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 # When one rank fails its peers often fail of it; whatever arrives this soon belongs to one failure.
 _SETTLE_S = 0.3
@@ -118,7 +116,9 @@ def _rank_main(
     pipes: list[tuple[Connection, Connection]],
     parent: int,
 ) -> None:
-    _end_with_parent(parent)
+    end_with_parent(parent, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent ends the ranks
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.stdout.flush()
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -146,15 +146,6 @@ def _rank_main(
         # Peers would blame the closed connection if this rank ended now; the parent ends them all.
         signal.pause()
     os._exit(0)
-
-
-def _end_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends, and leave Ctrl-C to the parent."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _report(record: StepRecord, sender: Connection) -> None:

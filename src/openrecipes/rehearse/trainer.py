@@ -22,6 +22,7 @@ from megatron.core.transformer.transformer_config import TransformerConfig
 from openrecipes.data.rows import Rows, load_rows
 from openrecipes.engines.rehearsal import RehearsalJob
 from openrecipes.engines.steps import StepRecord
+from openrecipes.errors import UsageError
 from openrecipes.recipe.parallel import Layout
 from openrecipes.rehearse.batches import microbatches, row_schedule, targets
 from openrecipes.rehearse.faults import Faults
@@ -44,6 +45,10 @@ class Trainer:
         self.rows = load_rows(Path(job.rows))
         row_tokens = self.rows.ids.shape[1]
         text = read_text_config(Path(job.model))
+        if (used := len(self.rows.vocabulary)) > text["vocab_size"]:
+            raise UsageError(
+                f"the rows use {used} different tokens, more than the model's vocab_size {text['vocab_size']}"
+            )
 
         _initialize_parallel_groups(layout)
         self.dp = parallel_state.get_data_parallel_world_size()

@@ -12,7 +12,7 @@ from openrecipes.data.rows import write_rows
 from openrecipes.engines.rehearsal import RehearsalJob, read_log
 from openrecipes.engines.steps import StepRecord
 
-MODEL = Path(__file__).parents[2] / "examples" / "tiny-qwen3.5-moe" / "config.json"
+MODEL = Path(__file__).with_name("model.json")
 COMMAND = [sys.executable, "-m", "openrecipes.rehearse"]
 STEPS, GLOBAL_BATCH, ROW_TOKENS = 8, 8, 32
 

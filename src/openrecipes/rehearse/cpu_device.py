@@ -12,11 +12,9 @@ refuses every other, because a substitution that silently no longer applies woul
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.metadata
 import logging
-import types
 from typing import Any
 
 import torch
@@ -72,17 +70,13 @@ def require_proven_megatron() -> None:
 
 
 def _device_queries() -> None:
-    """Stands for the current CUDA device: buffers are allocated on the CPU, which is a recent GPU if asked."""
+    """Stands for the current CUDA device: buffers are allocated on the CPU."""
     torch.cuda.current_device = lambda: CPU  # type: ignore[assignment]
-    torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(major=9, minor=0)  # type: ignore[assignment]
-    torch.Tensor.cuda = lambda self, *_, **__: self  # type: ignore[method-assign,assignment]
 
 
 def _device_random_state() -> None:
-    """Stands for the CUDA generator, whose state Megatron keeps per region: the CPU generator has one too."""
+    """Stands for the CUDA generator, whose state Megatron records per region: the CPU generator has one too."""
     torch.cuda.get_rng_state = lambda *_, **__: torch.get_rng_state()
-    torch.cuda.set_rng_state = lambda state, *_, **__: torch.set_rng_state(state)
-    torch.cuda.manual_seed = lambda seed: torch.default_generator.manual_seed(seed)  # type: ignore[assignment]
 
 
 class _Queue:
@@ -104,13 +98,12 @@ def _streams() -> None:
     queue = _Queue()
     torch.cuda.Stream = lambda *_, **__: queue  # type: ignore[assignment,misc]
     torch.cuda.current_stream = lambda *_: queue  # type: ignore[assignment]
-    torch.cuda.stream = lambda _: contextlib.nullcontext()  # type: ignore[assignment]
     torch.cuda.synchronize = lambda *_: None
 
 
 def _device_in_factory_calls() -> None:
     """Stands for `device="cuda"` written out in factory calls, as in the token count of the schedules."""
-    for name in ("tensor", "zeros", "ones", "empty", "full"):
+    for name in ("tensor", "zeros", "ones"):
         setattr(torch, name, _on_cpu(getattr(torch, name)))
 
 

@@ -68,7 +68,7 @@ class Finding:
         found = dataclasses.asdict(self)
         found["severity"] = self.severity.value
         found["path"] = None if self.path is None else str(self.path)
-        order = "id severity path line column field message remedy url".split()
+        order = ["id", "severity", "path", "line", "column", "field", "message", "remedy", "url"]
         return {key: found[key] for key in order}
 
 

@@ -15,6 +15,5 @@ ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Slime(), Rehear
 
 
 def engine_of(recipe: Recipe) -> Engine | None:
-    """The engine an entry names, the first word of `stack.framework`; None for one whose commands are not read."""
-    words = recipe.stack.framework.split()
-    return ENGINES.get(words[0].casefold()) if words else None
+    """The engine an entry names; None for one whose commands are not read."""
+    return ENGINES.get(recipe.stack.engine)

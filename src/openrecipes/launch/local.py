@@ -46,7 +46,9 @@ class RehearsalHost:
         require_rehearsal_packages()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """End the host and whatever it still runs."""
         self._stop()
 
@@ -109,7 +111,9 @@ class RehearsalHost:
         code = process.wait() if process else None
         said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         reason = said[-1] if said else f"exit status {code}"
-        return (MissingToolError if code == MissingToolError.exit_code else RunError)(f"the rehearsal host ended: {reason}")
+        return (MissingToolError if code == MissingToolError.exit_code else RunError)(
+            f"the rehearsal host ended: {reason}"
+        )
 
     def _stop(self) -> None:
         process, self._process = self._process, None

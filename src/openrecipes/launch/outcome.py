@@ -12,3 +12,9 @@ class Outcome:
     ok: bool
     cause: str | None = None
     rank: int | None = None
+
+    @property
+    def described(self) -> str:
+        """The cause of a failed run, with the rank it struck first where that is known."""
+        cause = self.cause or "no cause was recorded"
+        return cause if self.rank is None else f"rank {self.rank}: {cause}"

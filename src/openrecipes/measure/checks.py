@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from openrecipes.engines.steps import StepRecord
+from openrecipes.errors import ContentError
 from openrecipes.measure.evidence import disagreement, listed, log_reader, logged_steps, no_reader, steps_of
 from openrecipes.measure.resolved import NOT_SET, resolved_of, stated_arguments
 from openrecipes.measure.window import measure
@@ -99,6 +100,25 @@ def sizes(case: Case) -> Outcome:
     return failed(detail, *findings) if findings else passed(detail)
 
 
+@check("M105", title="Every file of the evidence is as it was recorded", level=Level.MEASURED)
+def unaltered(case: Case) -> Outcome:
+    """The entry pins its manifest by hash and the manifest pins every file, also those that no other check reads, such
+    as the environment. Each file that is missing or altered by a single byte is named.
+    """
+    if case.evidence is None:
+        return not_checked(NO_EVIDENCE)
+    findings = []
+    for file in case.evidence.files:
+        try:
+            case.evidence.read(file)
+        except ContentError as error:
+            findings += error.findings
+    files = len(case.evidence.files)
+    if findings:
+        return failed(f"{len(findings)} of {files} files are missing or altered", *findings)
+    return passed(f"{files} files with the recorded SHA-256")
+
+
 def _logged(case: Case) -> list[StepRecord] | str:
     """The records in the candidate's raw log, or why there are none."""
     if case.evidence is None:
@@ -120,4 +140,4 @@ def _rows_sha256(manifest: bytes) -> str | None:
     return value if isinstance(value, str) else None
 
 
-CHECKS: tuple[Check, ...] = (raw_log, figures, rows, sizes)
+CHECKS: tuple[Check, ...] = (raw_log, figures, rows, sizes, unaltered)

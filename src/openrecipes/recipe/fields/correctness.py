@@ -46,8 +46,8 @@ class Convergence(Fields):
     correlation: Correlation | None = Field(examples=[0.9999971])
     """Pearson correlation of the two loss curves; null where it is not defined."""
 
-    final_loss_difference: NonNegative | None = Field(examples=[2.6e-05], json_schema_extra={"unit": "nats"})
-    """Distance of the two losses at the last step; null where one of them is missing."""
+    final_loss_difference: NonNegative | None = Field(examples=[2.6e-05], json_schema_extra={"unit": "fraction"})
+    """Distance of the two losses at the last step over the reference's; null where one of them is missing."""
 
     pointwise_failures: Count = Field(examples=[0], json_schema_extra={"unit": "steps"})
     """Steps whose losses differ by more than the bound."""

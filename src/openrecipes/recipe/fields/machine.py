@@ -67,3 +67,8 @@ class Stack(Fields):
 
     source: Text = Field(examples=["environment dump of the measured run's image, taken 2026-10-11"])
     """Where these versions were read, and when."""
+
+    @property
+    def engine(self) -> str:
+        """The trainer's name: the first word of `framework`, in lower case; empty where there is none."""
+        return next(iter(self.framework.casefold().split()), "")

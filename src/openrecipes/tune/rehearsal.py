@@ -1,0 +1,65 @@
+"""One layout, one run: does it train, and what does each step compute?"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from openrecipes.engines.steps import StepRecord
+from openrecipes.errors import RunError, UsageError
+from openrecipes.launch.local import RehearsalHost
+from openrecipes.model.config import read_config
+from openrecipes.plan.rules import require_legal
+from openrecipes.recipe.parallel import Layout
+from openrecipes.tune.arms import job_for, keep_steps
+from openrecipes.tune.observer import Observer
+from openrecipes.tune.task import ROWS, arm_steps, build_rows_for
+from openrecipes.tune.workload import load_workload
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rehearsed:
+    """A finished rehearsal; its files (`docs/design.md`) stand in `out`."""
+
+    layout: Layout
+    ranks: int
+    steps: tuple[StepRecord, ...]
+    out: Path
+
+
+def rehearse(
+    path: Path, layout_text: str, out: Path, observer: Observer, *, ranks: int | None = None, steps: int | None = None
+) -> Rehearsed:
+    """Run the workload at `path` under a layout; `ranks` and `steps` are the workload's where None.
+
+    Raises:
+        UsageError: the layout cannot train on that many ranks (every broken rule is named), or `out` is in use.
+        MissingToolError: a package of the `rehearse` or `data` extra is missing.
+        RunError: the run failed; the message names the cause.
+    """
+    layout = Layout.parse(layout_text)
+    workload = load_workload(path)
+    ranks, steps = ranks or workload.ranks, steps or workload.steps
+    model = read_config(workload.model_path(path))
+    require_legal(layout, model, workload.for_planner(ranks))
+    needed, built = steps * workload.global_batch, workload.data.rows
+    if needed > built:
+        most = built // workload.global_batch
+        raise UsageError(f"{steps} steps need {needed} rows, the workload builds {built}; give --steps {most} or less")
+    if out.exists() and any(out.iterdir()):
+        raise UsageError(f"{out} is not empty; give the folder of a new run")
+    out.mkdir(parents=True, exist_ok=True)
+
+    observer.phase("fixed rows")
+    build_rows_for(workload, model, out)
+    observer.arm_started(layout.label(ranks), steps)
+    job = job_for(
+        workload, path, layout=layout, ranks=ranks, steps=steps, rows=out / ROWS, out=out, row_order="natural"
+    )
+    job.write(out / "job.json")
+    with RehearsalHost(out / "host.log") as host:
+        outcome = host.run(out / "job.json", on_step=lambda step, steps: observer.step(step))
+    cause = keep_steps(out) if outcome.ok else outcome.described
+    if cause:
+        raise RunError(f"{layout.label(ranks)} failed: {cause}; see {out / 'run.log'}")
+    return Rehearsed(layout=layout, ranks=ranks, steps=tuple(arm_steps(out)), out=out)

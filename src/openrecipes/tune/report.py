@@ -1,0 +1,141 @@
+"""What a tune found, for a person and for a machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from openrecipes.tune.trial import PASS, Trial, tied_with
+
+if TYPE_CHECKING:
+    from openrecipes.tune.rehearsal import Rehearsed
+    from openrecipes.tune.tuner import Tuned
+
+_STYLES = {PASS: "green", "inconclusive": "yellow"}
+
+
+def to_tables(tuned: Tuned) -> Iterable[RenderableType]:
+    """The table of trials, fastest first, the bounds with the smallest margins, and the entry's path."""
+    yield _trials(tuned)
+    if tuned.best is None:
+        yield Text("no trial passed, so no entry was written", style="red")
+        return
+    yield _gates(tuned.best)
+    ties = tied_with(tuned.best, list(tuned.trials))
+    tie = f"; within its noise as fast: {', '.join(trial.label for trial in ties)}" if ties else ""
+    yield Text.assemble(("fastest that trains right: ", ""), (tuned.best.label, "bold green"), tie)
+    yield Text(f"entry: {tuned.entry} (level {tuned.level}, as `openrecipes check` computes it)")
+
+
+def _trials(tuned: Tuned) -> Table:
+    table = Table(title=f"{len(tuned.trials)} trials, tokens/s of all ranks", title_justify="left")
+    table.add_column("layout", no_wrap=True)
+    table.add_column("predicted", justify="right")
+    table.add_column("measured", justify="right")
+    table.add_column("CV %", justify="right")
+    table.add_column("verdict")
+    table.add_column("cause", overflow="fold", ratio=1)
+    for trial in sorted(tuned.trials, key=lambda trial: -(trial.tokens_per_s or 0.0)):
+        figures = trial.figures
+        table.add_row(
+            trial.label,
+            _number(trial.record.predicted_tokens_per_s),
+            _number(trial.tokens_per_s),
+            f"{figures.step_time_cv_percent:.1f}" if figures else "-",
+            Text(trial.verdict, style="bold green" if trial is tuned.best else _STYLES.get(trial.verdict, "red")),
+            "; ".join([trial.cause, *trial.warnings]),
+        )
+    return table
+
+
+def _gates(best: Trial) -> Table:
+    table = Table(title=f"{best.label} against the reference runs", title_justify="left")
+    for column in ("gate", "result", "measured and bound"):
+        table.add_column(column)
+    for gate in best.convergence.gates if best.convergence else ():
+        table.add_row(gate.id, gate.result.value, gate.detail)
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+def to_json(tuned: Tuned) -> str:
+    """The whole result as one JSON object."""
+    return json.dumps(
+        {
+            "format_version": 1,
+            "ok": tuned.entry is not None,
+            "findings": [],
+            "entry": None if tuned.entry is None else str(tuned.entry),
+            "level": None if tuned.entry is None else str(tuned.level),
+            "best": None if tuned.best is None else str(tuned.best.layout),
+            "trials": [_trial_json(trial) for trial in tuned.trials],
+        },
+        indent=2,
+    )
+
+
+def _trial_json(trial: Trial) -> dict[str, Any]:
+    gates = trial.convergence.gates if trial.convergence else ()
+    return {
+        "layout": str(trial.layout),
+        "label": trial.label,
+        "predicted_tokens_per_s": trial.record.predicted_tokens_per_s,
+        "measured_tokens_per_s": trial.tokens_per_s,
+        "step_time_cv_percent": trial.figures.step_time_cv_percent if trial.figures else None,
+        "verdict": trial.verdict,
+        "cause": trial.cause,
+        "warnings": list(trial.warnings),
+        "wall_s": trial.record.wall_s,
+        "gates": [
+            {
+                "id": g.id,
+                "result": g.result.value,
+                "measured": g.measured,
+                "bound": g.bound,
+                "at": g.at,
+                "detail": g.detail,
+            }
+            for g in gates
+        ],
+    }
+
+
+def steps_table(rehearsed: Rehearsed) -> Table:
+    """Every step of a rehearsal."""
+    title = f"{rehearsed.layout.label(rehearsed.ranks)} on {rehearsed.ranks} ranks: {rehearsed.layout}"
+    table = Table(title=title, title_justify="left")
+    for column in ("step", "loss", "grad norm", "step time, s", "tokens/s"):
+        table.add_column(column, justify="right")
+    for record in rehearsed.steps:
+        table.add_row(
+            str(record.step),
+            f"{record.loss:.6f}",
+            f"{record.grad_norm:.6f}",
+            f"{record.step_time_s:.3f}",
+            f"{record.tokens / record.step_time_s:,.0f}",
+        )
+    return table
+
+
+def steps_json(rehearsed: Rehearsed) -> str:
+    """A rehearsal as one JSON object."""
+    return json.dumps(
+        {
+            "format_version": 1,
+            "ok": True,
+            "findings": [],
+            "layout": str(rehearsed.layout),
+            "ranks": rehearsed.ranks,
+            "steps": [json.loads(record.to_json()) for record in rehearsed.steps],
+            "out": str(rehearsed.out),
+        },
+        indent=2,
+    )

@@ -1,0 +1,127 @@
+"""The tune: propose layouts, run them, learn, verify, publish the fastest that trains right.
+
+    rows -> component tests -> reference runs -> legal layouts, ranked -> a trial each -> entry
+
+Everything that finished is in the journal, so a tune that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from openrecipes.check.run import check_entry
+from openrecipes.errors import RunError
+from openrecipes.launch.local import RehearsalHost, run_components
+from openrecipes.measure.window import Figures
+from openrecipes.model.config import read_config
+from openrecipes.plan.cost import calibrate, predict
+from openrecipes.plan.enumerate import legal_layouts
+from openrecipes.plan.rank import rank
+from openrecipes.plan.rules import require_legal
+from openrecipes.recipe.checkable import Level
+from openrecipes.recipe.parallel import Layout
+from openrecipes.tune.arms import Plan, reference_plans, run_arm, trial_plan
+from openrecipes.tune.entry import publish_winner
+from openrecipes.tune.journal import ArmRecord, Journal
+from openrecipes.tune.judge import Judge
+from openrecipes.tune.observer import Observer
+from openrecipes.tune.task import Task, build_rows_for, identity
+from openrecipes.tune.trial import PASS, Trial, fastest
+from openrecipes.tune.workload import load_workload
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """The outcome: every trial in the order it ran, the winner, and the entry written for it.
+
+    `level` is what `openrecipes check` computes for the entry.
+    """
+
+    trials: tuple[Trial, ...]
+    best: Trial | None = None
+    entry: Path | None = None
+    level: Level | None = None
+
+
+def tune(path: Path, out: Path, observer: Observer) -> Tuned:
+    """Tune the workload at `path`; `out` holds the journal, every arm, the rows and the entry.
+
+    Raises:
+        UsageError: a path or a size is wrong, or `out` belongs to another tune.
+        ContentError: the workload or the model's configuration is wrong.
+        MissingToolError: a package of the `rehearse` or `data` extra is missing.
+        RunError: a reference run failed, so that no trial can be judged.
+    """
+    workload = load_workload(path)
+    model = read_config(workload.model_path(path))
+    layouts = legal_layouts(model, workload.for_planner(workload.ranks))
+    require_legal(workload.reference_layout, model, workload.for_planner(workload.reference.ranks))
+
+    out.mkdir(parents=True, exist_ok=True)
+    observer.phase("fixed rows")
+    rows = build_rows_for(workload, model, out)
+    with (
+        Journal(out, identity(workload, path, rows)) as journal,
+        RehearsalHost(out / "host.log") as host,
+    ):
+        task = Task(path=path, workload=workload, model=model, rows=rows, out=out, journal=journal)
+        if not task.components.exists():
+            observer.phase("component tests")
+            run_components(task.components, out / "host.log")
+        plans = reference_plans(workload)
+        observer.arms(len(plans) + len(layouts), len(journal.arms))
+        for plan in plans:
+            _run_reference(plan, task, host, observer)
+        trials = _try_all(task, layouts, host, observer)
+    best = fastest(trials)
+    if best is None:
+        return Tuned(trials=tuple(trials))
+    entry = publish_winner(task, best)
+    return Tuned(trials=tuple(trials), best=best, entry=entry, level=check_entry(entry).level)
+
+
+def _run_reference(plan: Plan, task: Task, host: RehearsalHost, observer: Observer) -> None:
+    record, new = _run(plan, task, host, observer)
+    if not record.ok:
+        raise RunError(f"{plan.label} failed, so no trial can be judged: {record.cause}; see {task.out / plan.arm}")
+    if new:
+        observer.arm_finished(plan.label, _rate(task.figures(plan.arm, plan.ranks)), ok=True)
+
+
+def _try_all(task: Task, layouts: Sequence[Layout], host: RehearsalHost, observer: Observer) -> list[Trial]:
+    """A trial of each layout, most promising first; each measured trial corrects the predictions of the rest."""
+    workload, model = task.workload, task.model
+    cores = len(os.sched_getaffinity(0))
+    reference = predict(workload.reference_layout, model, workload.for_planner(workload.reference.ranks), cores=cores)
+    measured = task.figures(reference_plans(workload)[0].arm, workload.reference.ranks)
+    factors = [calibrate(reference, measured.step_time_mean_s)]
+    judge = Judge(task)
+    trials = []
+    for prediction in rank(model, workload.for_planner(workload.ranks), layouts, cores=cores):
+        scaled = prediction.scaled(statistics.median(factors))
+        plan = trial_plan(prediction.layout, workload.ranks, scaled.tokens_per_s)
+        record, new = _run(plan, task, host, observer)
+        trial = judge(plan, record)
+        trials.append(trial)
+        if trial.figures:
+            factors.append(calibrate(prediction, trial.figures.step_time_mean_s))
+        if new:
+            rate = f"{_rate(trial.figures)}, " if trial.figures else ""
+            observer.arm_finished(plan.label, f"{rate}{trial.verdict}", ok=trial.verdict == PASS)
+    return trials
+
+
+def _run(plan: Plan, task: Task, host: RehearsalHost, observer: Observer) -> tuple[ArmRecord, bool]:
+    """The arm's record, and whether it ran now; what is in the journal is not repeated."""
+    if plan.arm in task.journal.arms:
+        return task.journal.arms[plan.arm], False
+    observer.arm_started(plan.label, task.workload.steps)
+    return run_arm(plan, task, host=host, on_step=observer.step), True
+
+
+def _rate(figures: Figures) -> str:
+    return f"{figures.tokens_per_s_per_gpu * figures.gpus:,.0f} tokens/s, CV {figures.step_time_cv_percent:.1f} %"

@@ -25,6 +25,7 @@ HONEST = {
     "tp4": ("tp=4,rows_per_microbatch=4", 4),
     "tp2 ep2 dp2": ("tp=2,ep=2,etp=1,rows_per_microbatch=2", 4),
     "tp2 pp2 ep2": ("tp=2,pp=2,ep=2,etp=1,rows_per_microbatch=4", 4),
+    "tp2 ep2 etp2": ("tp=2,ep=2,rows_per_microbatch=4", 4),
     "tp2 ep4": ("tp=2,ep=4,etp=1,rows_per_microbatch=4", 4),
     "pp2 vpp2 ep2": ("pp=2,vpp=2,ep=2,rows_per_microbatch=2", 4),
 }

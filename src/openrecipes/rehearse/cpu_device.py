@@ -42,6 +42,7 @@ def stand_in() -> None:
     _streams()
     _device_in_factory_calls()
     _device_in_tensor_types()
+    _uneven_collectives()
     _jit_fusion()
     _checkpoint_random_state()
     _sequence_parallel_norm()
@@ -126,6 +127,37 @@ def _device_in_tensor_types() -> None:
         return found.replace("torch.", "torch.cuda.", 1) if isinstance(found, str) else found
 
     torch.Tensor.type = as_if_on_cuda  # type: ignore[method-assign]
+
+
+def _uneven_collectives() -> None:
+    """Stands for NCCL, which gathers and scatters parts of unequal length: gloo gets them padded to the longest.
+
+    Experts with ETP exchange as many tokens as were routed to each rank.
+    """
+    all_gather, reduce_scatter = torch.distributed.all_gather, torch.distributed.reduce_scatter
+
+    def gather(parts: list[torch.Tensor], mine: torch.Tensor, group: Any = None) -> None:
+        longest = max(map(len, parts))
+        padded = [_padded(part, longest) for part in parts]
+        all_gather(padded, _padded(mine, longest), group=group)
+        for part, found in zip(parts, padded, strict=True):
+            part.copy_(found[: len(part)])
+
+    def scatter(mine: torch.Tensor, parts: list[torch.Tensor], group: Any = None) -> None:
+        longest = max(map(len, parts))
+        summed = _padded(mine, longest)
+        reduce_scatter(summed, [_padded(part, longest) for part in parts], group=group)
+        mine.copy_(summed[: len(mine)])
+
+    torch.distributed.all_gather = gather
+    torch.distributed.reduce_scatter = scatter
+
+
+def _padded(tensor: torch.Tensor, length: int) -> torch.Tensor:
+    """The tensor with zeros after it along the first dimension, in memory of its own."""
+    padded = tensor.new_zeros(length, *tensor.shape[1:])
+    padded[: len(tensor)] = tensor
+    return padded
 
 
 def _jit_fusion() -> None:

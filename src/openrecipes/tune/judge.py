@@ -31,9 +31,7 @@ class Judge:
         """The trial with its verdict; one that did not run has a cause and no figures."""
         task, workload = self._task, self._task.workload
         warned = warnings(plan.layout, task.model, workload.for_planner(workload.ranks))
-        trial = Trial(
-            layout=plan.layout, label=plan.label, record=record, warnings=tuple(f"{w.id}: {w.message}" for w in warned)
-        )
+        trial = Trial(layout=plan.layout, label=plan.label, record=record, warnings=warned)
         if not record.ok:
             return trial
         try:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -20,26 +22,30 @@ _STYLES = {PASS: "green", "inconclusive": "yellow"}
 
 
 def to_tables(tuned: Tuned) -> Iterable[RenderableType]:
-    """The table of trials, fastest first, the bounds with the smallest margins, and the entry's path."""
+    """The table of trials, fastest first; why some were rejected; the winner's margins; and the entry's path."""
     yield _trials(tuned)
+    yield from _rejections(tuned.trials)
     if tuned.best is None:
         yield Text("no trial passed, so no entry was written", style="red")
         return
     yield _gates(tuned.best)
     ties = tied_with(tuned.best, list(tuned.trials))
     tie = f"; within its noise as fast: {', '.join(trial.label for trial in ties)}" if ties else ""
-    yield Text.assemble(("fastest that trains right: ", ""), (tuned.best.label, "bold green"), tie)
-    yield Text(f"entry: {tuned.entry} (level {tuned.level}, as `openrecipes check` computes it)")
+    yield Text.assemble("fastest that trains right: ", (tuned.best.label, "bold green"), tie)
+    yield Text(f"entry: {tuned.entry}", no_wrap=True, overflow="ignore")
+    yield Text(f"level: {tuned.level}, as `openrecipes check` computes it")
 
 
 def _trials(tuned: Tuned) -> Table:
-    table = Table(title=f"{len(tuned.trials)} trials, tokens/s of all ranks", title_justify="left")
+    title = (
+        f"{len(tuned.trials)} trials: tokens/s of all ranks, and the gate that decided with the share of its bound used"
+    )
+    table = _table(title)
     table.add_column("layout", no_wrap=True)
-    table.add_column("predicted", justify="right")
-    table.add_column("measured", justify="right")
-    table.add_column("CV %", justify="right")
-    table.add_column("verdict")
-    table.add_column("cause", overflow="fold", ratio=1)
+    for column in ("predicted", "measured", "CV %"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("gate", no_wrap=True)
     for trial in sorted(tuned.trials, key=lambda trial: -(trial.tokens_per_s or 0.0)):
         figures = trial.figures
         table.add_row(
@@ -48,18 +54,37 @@ def _trials(tuned: Tuned) -> Table:
             _number(trial.tokens_per_s),
             f"{figures.step_time_cv_percent:.1f}" if figures else "-",
             Text(trial.verdict, style="bold green" if trial is tuned.best else _STYLES.get(trial.verdict, "red")),
-            "; ".join([trial.cause, *trial.warnings]),
+            trial.reason,
         )
     return table
 
 
+def _rejections(trials: Iterable[Trial]) -> Iterable[RenderableType]:
+    """Each kind of rejection once, with the layouts it struck and the numbers of the first of them."""
+    kinds: dict[tuple[str, ...], list[Trial]] = {}
+    for trial in trials:
+        if trial.verdict != PASS:
+            decided = trial.reason.split()[0] if trial.convergence else trial.cause
+            kinds.setdefault((trial.verdict, decided, *(warning.id for warning in trial.warnings)), []).append(trial)
+    for (verdict, *_), struck in kinds.items():
+        first = struck[0]
+        yield Text.assemble((f"{verdict}: ", "red"), ", ".join(trial.label for trial in struck))
+        yield Padding(Text(f"{first.label}: {first.cause}"), (0, 0, 0, 2))
+        for warning in first.warnings:
+            yield Padding(Text(f"warned before it ran: {warning.id}: {warning.message}; {warning.url}"), (0, 0, 0, 2))
+
+
 def _gates(best: Trial) -> Table:
-    table = Table(title=f"{best.label} against the reference runs", title_justify="left")
+    table = _table(f"{best.label} against the reference runs")
     for column in ("gate", "result", "measured and bound"):
         table.add_column(column)
     for gate in best.convergence.gates if best.convergence else ():
         table.add_row(gate.id, gate.result.value, gate.detail)
     return table
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
 
 
 def _number(value: float | None) -> str:
@@ -92,7 +117,7 @@ def _trial_json(trial: Trial) -> dict[str, Any]:
         "step_time_cv_percent": trial.figures.step_time_cv_percent if trial.figures else None,
         "verdict": trial.verdict,
         "cause": trial.cause,
-        "warnings": list(trial.warnings),
+        "warnings": [str(warning) for warning in trial.warnings],
         "wall_s": trial.record.wall_s,
         "gates": [
             {
@@ -111,7 +136,7 @@ def _trial_json(trial: Trial) -> dict[str, Any]:
 def steps_table(rehearsed: Rehearsed) -> Table:
     """Every step of a rehearsal."""
     title = f"{rehearsed.layout.label(rehearsed.ranks)} on {rehearsed.ranks} ranks: {rehearsed.layout}"
-    table = Table(title=title, title_justify="left")
+    table = _table(title)
     for column in ("step", "loss", "grad norm", "step time, s", "tokens/s"):
         table.add_column(column, justify="right")
     for record in rehearsed.steps:

@@ -6,11 +6,12 @@ import dataclasses
 import math
 
 from openrecipes.measure.window import Figures
+from openrecipes.plan.rules import Violation
 from openrecipes.recipe.parallel import Layout
 from openrecipes.tune.journal import ArmRecord
 from openrecipes.verify.convergence import Convergence
 
-PASS, FAIL, INCONCLUSIVE, DID_NOT_RUN = "pass", "fail", "inconclusive", "did not run"
+PASS, FAIL, INCONCLUSIVE, DID_NOT_RUN = "pass", "fail", "inconclusive", "no run"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,14 +25,14 @@ class Trial:
     layout: Layout
     label: str
     record: ArmRecord
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Violation, ...] = ()
     figures: Figures | None = None
     convergence: Convergence | None = None
     configuration_cause: str | None = None
 
     @property
     def verdict(self) -> str:
-        """`pass`, `fail`, `inconclusive`, or `did not run`."""
+        """`pass`, `fail`, `inconclusive`, or `no run`."""
         if self.convergence is None:
             return DID_NOT_RUN
         if self.configuration_cause:
@@ -44,6 +45,21 @@ class Trial:
         if self.convergence is None:
             return self.record.cause or "no step record"
         return self.configuration_cause or self.convergence.cause
+
+    @property
+    def reason(self) -> str:
+        """The cause in a few words, for a table: the gate that decided, and how much of its bound was used."""
+        if self.convergence is None:
+            return "-"
+        if self.configuration_cause:
+            return "configuration"
+        gates = [gate for gate in self.convergence.gates if gate.result is self.convergence.result]
+        if self.verdict == PASS:
+            gates.sort(key=lambda gate: gate.share or 0.0, reverse=True)
+        used = gates[0].share
+        if used is None:
+            return gates[0].id
+        return f"{gates[0].id} {used:.0%}" if used < 10 else f"{gates[0].id} {used:.0f}x"
 
     @property
     def tokens_per_s(self) -> float | None:

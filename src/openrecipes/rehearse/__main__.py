@@ -61,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interrupted(*_: object) -> None:
+    """One interrupt ends everything; a second one must not cut the cleaning up short."""
+    for interrupt in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(interrupt, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

@@ -57,6 +57,7 @@ def run_ranks(job: RehearsalJob, on_step: Callable[[StepRecord], None]) -> RunOu
                 target=_rank_main,
                 args=(job, rank, Path(meeting, "store"), log.fileno(), pipes, os.getpid()),
                 name=f"rank {rank}",
+                daemon=True,  # ended at exit too, should the ending below be interrupted itself
             )
             for rank in range(job.ranks)
         ]
@@ -67,10 +68,11 @@ def run_ranks(job: RehearsalJob, on_step: Callable[[StepRecord], None]) -> RunOu
                 sender.close()
             return _follow([receiver for receiver, _ in pipes], ranks, on_step)
         finally:
-            for rank in ranks:
-                if rank.pid is not None:
-                    rank.kill()
-                    rank.join()
+            started = [rank for rank in ranks if rank.pid is not None]
+            for rank in started:
+                rank.kill()
+            for rank in started:
+                rank.join()
 
 
 def _follow(receivers: list[Connection], ranks: list[ForkProcess], on_step: Callable[[StepRecord], None]) -> RunOutcome:

@@ -12,6 +12,7 @@ from openrecipes.plan import checks
 from openrecipes.plan.checks import CHECKS
 from openrecipes.plan.rules import RULES, WARNINGS
 from openrecipes.recipe.checkable import Case, Level, Outcome, Place, Status
+from openrecipes.recipe.fields.machine import Stack
 
 from .shapes import TOY
 
@@ -29,7 +30,7 @@ def ask(monkeypatch):
         layout |= {"sequence_parallel": False, "recompute": None}
         work = {"global_batch": 8, "row_tokens": 64}
         recipe: Any = SimpleNamespace(
-            stack=SimpleNamespace(framework=framework),
+            stack=Stack.model_construct(framework=framework),
             gpu=SimpleNamespace(count=4),
             workload=SimpleNamespace(**work | {k: v for k, v in changes.items() if k in work}),
             layout=SimpleNamespace(**layout | {k: v for k, v in changes.items() if k in layout}),

@@ -18,7 +18,7 @@ from openrecipes.cli.rehearse import rehearse
 from openrecipes.cli.schema import schema
 from openrecipes.cli.show import show
 from openrecipes.cli.tune import tune
-from openrecipes.errors import OpenRecipesError
+from openrecipes.errors import ContentError, OpenRecipesError
 
 app = typer.Typer(
     help="Verified recipes for training large language models, and the tool that makes them.",
@@ -57,6 +57,15 @@ def main() -> None:
     """Run the command line; a known error becomes one message on stderr and its exit code."""
     try:
         app()
+    except ContentError as error:
+        # Whoever asked for JSON gets the findings of an unreadable file as JSON too.
+        if "--json" in sys.argv:
+            from openrecipes.cli.json_output import json_text
+
+            typer.echo(json_text(error.findings))
+        else:
+            typer.echo(f"openrecipes: {error}", err=True)
+        sys.exit(error.exit_code)
     except OpenRecipesError as error:
         typer.echo(f"openrecipes: {error}", err=True)
         sys.exit(error.exit_code)

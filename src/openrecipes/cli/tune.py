@@ -13,6 +13,9 @@ def tune(
     out: Annotated[
         Path, typer.Option("--out", help="Folder for journal, arms and entry; an interrupted tune goes on from it.")
     ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the trials in their order and why; run and write nothing.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Try every legal layout on real Megatron-Core, keep what trains right, publish the fastest.
@@ -22,9 +25,19 @@ def tune(
     from rich.console import Console
 
     from openrecipes.cli.progress import ProgressDisplay
-    from openrecipes.tune.report import to_json, to_tables
+    from openrecipes.tune.report import proposal_json, proposal_tables, to_json, to_tables
+    from openrecipes.tune.tuner import plan
     from openrecipes.tune.tuner import tune as run_tune
 
+    console = Console()
+    if dry_run:
+        proposal = plan(workload)
+        if as_json:
+            typer.echo(proposal_json(proposal))
+        else:
+            for part in proposal_tables(proposal):
+                console.print(part)
+        return
     progress = Console(stderr=True)
     try:
         with ProgressDisplay(progress) as display:
@@ -35,7 +48,6 @@ def tune(
     if as_json:
         typer.echo(to_json(tuned))
     else:
-        console = Console()
         for part in to_tables(tuned):
             console.print(part)
     if tuned.entry is None:

@@ -94,7 +94,7 @@ def read_steps(path: Path, lines: Iterable[str]) -> list[StepRecord]:
                     id="M001",
                     severity=Severity.ERROR,
                     message=str(error),
-                    remedy="each line of steps.jsonl is one JSON object as docs/formats.md describes",
+                    remedy="each line of steps.jsonl is one JSON object as docs/design.md describes",
                     path=path,
                     line=number,
                 )

@@ -60,7 +60,7 @@ _ASSUMED = CpuCosts()
 class Prediction:
     """What the model says of one layout.
 
-    `step_time_s` and `tokens_per_s` (all ranks together) are relative until `calibrated`. `bubble` is
+    `step_time_s` and `tokens_per_s` (all ranks together) are relative until `scaled`. `bubble` is
     the idle share of the pipeline, `imbalance` how much longer the slowest stage takes than the mean
     one, both as fractions. `messages` and `bytes` count one step of the busiest rank.
     """
@@ -73,16 +73,10 @@ class Prediction:
     messages: float
     bytes: float
     limited_by_cores: bool
-    calibrated: bool = False
 
     def scaled(self, factor: float) -> Prediction:
         """The same prediction with its times multiplied by what `calibrate` returned."""
-        return dataclasses.replace(
-            self,
-            step_time_s=self.step_time_s * factor,
-            tokens_per_s=self.tokens_per_s / factor,
-            calibrated=True,
-        )
+        return dataclasses.replace(self, step_time_s=self.step_time_s * factor, tokens_per_s=self.tokens_per_s / factor)
 
 
 def predict(

@@ -38,6 +38,4 @@ def reason(prediction: Prediction) -> str:
     if prediction.imbalance > 0.005:
         parts.append(f"slowest stage {100 * prediction.imbalance:.0f} % above the mean")
     parts.append(f"{prediction.messages:.0f} messages, {prediction.bytes / 1e6:.1f} MB a step and rank")
-    if not prediction.calibrated:
-        parts.append("relative, not yet calibrated")
     return ", ".join(parts)

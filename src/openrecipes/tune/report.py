@@ -12,13 +12,53 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from openrecipes.plan.rank import reason as explain_prediction
 from openrecipes.tune.trial import PASS, Trial, tied_with
 
 if TYPE_CHECKING:
     from openrecipes.tune.rehearsal import Rehearsed
-    from openrecipes.tune.tuner import Tuned
+    from openrecipes.tune.tuner import Proposal, Tuned
 
 _STYLES = {PASS: "green", "inconclusive": "yellow"}
+
+
+def proposal_tables(proposal: Proposal) -> Iterable[RenderableType]:
+    """The trials that would run, most promising first, with the planner's reasons; and what it warns of."""
+    table = _table(
+        f"{len(proposal.references)} reference runs and {len(proposal.trials)} trials on {proposal.ranks} ranks, "
+        "in this order; speed relative to the first"
+    )
+    table.add_column("layout", no_wrap=True)
+    table.add_column("speed", justify="right", no_wrap=True)
+    table.add_column("why")
+    best = proposal.trials[0][0].tokens_per_s
+    messages: dict[str, str] = {}
+    for prediction, warned in proposal.trials:
+        why = Text(explain_prediction(prediction))
+        for warning in warned:
+            why.append(f", {warning.id}", style="yellow")
+            messages.setdefault(warning.id, f"{warning.message}; {warning.url}")
+        table.add_row(prediction.layout.label(proposal.ranks), f"{prediction.tokens_per_s / best:.2f}", why)
+    yield table
+    for id, message in messages.items():
+        yield Text.assemble((f"{id}: ", "yellow"), message)
+
+
+def proposal_json(proposal: Proposal) -> str:
+    """The same as one JSON object."""
+    best = proposal.trials[0][0].tokens_per_s
+    trials = [
+        {
+            "layout": str(prediction.layout),
+            "label": prediction.layout.label(proposal.ranks),
+            "relative_speed": round(prediction.tokens_per_s / best, 4),
+            "why": explain_prediction(prediction),
+            "warnings": [str(warning) for warning in warned],
+        }
+        for prediction, warned in proposal.trials
+    ]
+    references = [{"layout": str(plan.layout), "label": plan.label} for plan in proposal.references]
+    return _json(references=references, trials=trials)
 
 
 def to_tables(tuned: Tuned) -> Iterable[RenderableType]:
@@ -37,15 +77,15 @@ def to_tables(tuned: Tuned) -> Iterable[RenderableType]:
 
 
 def _trials(tuned: Tuned) -> Table:
-    title = (
-        f"{len(tuned.trials)} trials: tokens/s of all ranks, and the gate that decided with the share of its bound used"
+    table = _table(
+        f"{len(tuned.trials)} trials: tokens/s of all ranks together; the gate that decided, and how much "
+        "of its bound was used"
     )
-    table = _table(title)
     table.add_column("layout", no_wrap=True)
     for column in ("predicted", "measured", "CV %"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("gate", no_wrap=True)
+    table.add_column("gate")
     for trial in sorted(tuned.trials, key=lambda trial: -(trial.tokens_per_s or 0.0)):
         figures = trial.figures
         table.add_row(
@@ -84,7 +124,13 @@ def _gates(best: Trial) -> Table:
 
 
 def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    return Table(
+        title=title,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 0, 0, 0),  # so that the longest layout fits in 80 columns
+        show_edge=False,
+    )
 
 
 def _number(value: float | None) -> str:
@@ -93,18 +139,17 @@ def _number(value: float | None) -> str:
 
 def to_json(tuned: Tuned) -> str:
     """The whole result as one JSON object."""
-    return json.dumps(
-        {
-            "format_version": 1,
-            "ok": tuned.entry is not None,
-            "findings": [],
-            "entry": None if tuned.entry is None else str(tuned.entry),
-            "level": None if tuned.entry is None else str(tuned.level),
-            "best": None if tuned.best is None else str(tuned.best.layout),
-            "trials": [_trial_json(trial) for trial in tuned.trials],
-        },
-        indent=2,
+    return _json(
+        ok=tuned.entry is not None,
+        entry=None if tuned.entry is None else str(tuned.entry),
+        level=None if tuned.entry is None else str(tuned.level),
+        best=None if tuned.best is None else str(tuned.best.layout),
+        trials=[_trial_json(trial) for trial in tuned.trials],
     )
+
+
+def _json(*, ok: bool = True, **content: object) -> str:
+    return json.dumps({"format_version": 1, "ok": ok, "findings": [], **content}, indent=2)
 
 
 def _trial_json(trial: Trial) -> dict[str, Any]:
@@ -152,15 +197,9 @@ def steps_table(rehearsed: Rehearsed) -> Table:
 
 def steps_json(rehearsed: Rehearsed) -> str:
     """A rehearsal as one JSON object."""
-    return json.dumps(
-        {
-            "format_version": 1,
-            "ok": True,
-            "findings": [],
-            "layout": str(rehearsed.layout),
-            "ranks": rehearsed.ranks,
-            "steps": [json.loads(record.to_json()) for record in rehearsed.steps],
-            "out": str(rehearsed.out),
-        },
-        indent=2,
+    return _json(
+        layout=str(rehearsed.layout),
+        ranks=rehearsed.ranks,
+        steps=[json.loads(record.to_json()) for record in rehearsed.steps],
+        out=str(rehearsed.out),
     )

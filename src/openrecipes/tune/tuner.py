@@ -18,10 +18,10 @@ from openrecipes.errors import RunError
 from openrecipes.launch.local import RehearsalHost, run_components
 from openrecipes.measure.window import Figures
 from openrecipes.model.config import read_config
-from openrecipes.plan.cost import calibrate, predict
+from openrecipes.plan.cost import Prediction, calibrate, predict
 from openrecipes.plan.enumerate import legal_layouts
 from openrecipes.plan.rank import rank
-from openrecipes.plan.rules import require_legal
+from openrecipes.plan.rules import Violation, require_legal, warnings
 from openrecipes.recipe.checkable import Level
 from openrecipes.recipe.parallel import Layout
 from openrecipes.tune.arms import Plan, reference_plans, run_arm, trial_plan
@@ -35,6 +35,18 @@ from openrecipes.tune.workload import load_workload
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """What a tune would run: the reference runs, then a trial of each prediction, beside the planner's warnings.
+
+    The predictions are relative to one another: only a measured arm turns them into seconds.
+    """
+
+    references: tuple[Plan, ...]
+    trials: tuple[tuple[Prediction, tuple[Violation, ...]], ...]
+    ranks: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Tuned:
     """The outcome: every trial in the order it ran, the winner, and the entry written for it.
 
@@ -45,6 +57,25 @@ class Tuned:
     best: Trial | None = None
     entry: Path | None = None
     level: Level | None = None
+
+
+def plan(path: Path) -> Proposal:
+    """The arms that `tune` would run, in their order; nothing is run or written.
+
+    Raises:
+        UsageError: a path or a size is wrong.
+        ContentError: the workload or the model's configuration is wrong.
+    """
+    workload = load_workload(path)
+    model = read_config(workload.model_path(path))
+    planned = workload.for_planner(workload.ranks)
+    require_legal(workload.reference_layout, model, workload.for_planner(workload.reference.ranks))
+    predictions = rank(model, planned, legal_layouts(model, planned), cores=_cores())
+    return Proposal(
+        references=tuple(reference_plans(workload)),
+        trials=tuple((p, warnings(p.layout, model, planned)) for p in predictions),
+        ranks=workload.ranks,
+    )
 
 
 def tune(path: Path, out: Path, observer: Observer) -> Tuned:
@@ -95,7 +126,7 @@ def _run_reference(plan: Plan, task: Task, host: RehearsalHost, observer: Observ
 def _try_all(task: Task, layouts: Sequence[Layout], host: RehearsalHost, observer: Observer) -> list[Trial]:
     """A trial of each layout, most promising first; each measured trial corrects the predictions of the rest."""
     workload, model = task.workload, task.model
-    cores = len(os.sched_getaffinity(0))
+    cores = _cores()
     reference = predict(workload.reference_layout, model, workload.for_planner(workload.reference.ranks), cores=cores)
     measured = task.figures(reference_plans(workload)[0].arm, workload.reference.ranks)
     factors = [calibrate(reference, measured.step_time_mean_s)]
@@ -121,6 +152,10 @@ def _run(plan: Plan, task: Task, host: RehearsalHost, observer: Observer) -> tup
         return task.journal.arms[plan.arm], False
     observer.arm_started(plan.label, task.workload.steps)
     return run_arm(plan, task, host=host, on_step=observer.step), True
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def _rate(figures: Figures) -> str:

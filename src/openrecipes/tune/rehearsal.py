@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+from openrecipes.engines.rehearsal import RehearsalJob
 from openrecipes.engines.steps import StepRecord
 from openrecipes.errors import RunError, UsageError
 from openrecipes.launch.local import RehearsalHost
@@ -27,15 +28,12 @@ class Rehearsed:
     out: Path
 
 
-def rehearse(
-    path: Path, layout_text: str, out: Path, observer: Observer, *, ranks: int | None = None, steps: int | None = None
-) -> Rehearsed:
-    """Run the workload at `path` under a layout; `ranks` and `steps` are the workload's where None.
+def job(path: Path, layout_text: str, out: Path, *, ranks: int | None = None, steps: int | None = None) -> RehearsalJob:
+    """The job of the workload at `path` under a layout; `ranks` and `steps` are the workload's where None.
 
     Raises:
         UsageError: the layout cannot train on that many ranks (every broken rule is named), or `out` is in use.
-        MissingToolError: a package of the `rehearse` or `data` extra is missing.
-        RunError: the run failed; the message names the cause.
+        ContentError: the workload or the model's configuration is wrong.
     """
     layout = Layout.parse(layout_text)
     workload = load_workload(path)
@@ -48,18 +46,29 @@ def rehearse(
         raise UsageError(f"{steps} steps need {needed} rows, the workload builds {built}; give --steps {most} or less")
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} is not empty; give the folder of a new run")
-    out.mkdir(parents=True, exist_ok=True)
-
-    observer.phase("fixed rows")
-    build_rows_for(workload, model, out)
-    observer.arm_started(layout.label(ranks), steps)
-    job = job_for(
+    return job_for(
         workload, path, layout=layout, ranks=ranks, steps=steps, rows=out / ROWS, out=out, row_order="natural"
     )
-    job.write(out / "job.json")
+
+
+def rehearse(path: Path, planned: RehearsalJob, observer: Observer) -> Rehearsed:
+    """Run what `job` planned for the workload at `path`.
+
+    Raises:
+        MissingToolError: a package of the `rehearse` or `data` extra is missing.
+        RunError: the run failed; the message names the cause.
+    """
+    out, layout = Path(planned.out), Layout.parse(planned.layout)
+    out.mkdir(parents=True, exist_ok=True)
+    observer.phase("fixed rows")
+    workload = load_workload(path)
+    build_rows_for(workload, read_config(workload.model_path(path)), out)
+    label = layout.label(planned.ranks)
+    observer.arm_started(label, planned.steps)
+    planned.write(out / "job.json")
     with RehearsalHost(out / "host.log") as host:
         outcome = host.run(out / "job.json", on_step=lambda step, steps: observer.step(step))
     cause = keep_steps(out) if outcome.ok else outcome.described
     if cause:
-        raise RunError(f"{layout.label(ranks)} failed: {cause}; see {out / 'run.log'}")
-    return Rehearsed(layout=layout, ranks=ranks, steps=tuple(arm_steps(out)), out=out)
+        raise RunError(f"{label} failed: {cause}; see {out / 'run.log'}")
+    return Rehearsed(layout=layout, ranks=planned.ranks, steps=tuple(arm_steps(out)), out=out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from openrecipes.plan.rank import reason as explain_prediction
 from openrecipes.tune.trial import PASS, Trial, tied_with
 
 if TYPE_CHECKING:
+    from openrecipes.engines.rehearsal import RehearsalJob
     from openrecipes.tune.rehearsal import Rehearsed
     from openrecipes.tune.tuner import Proposal, Tuned
 
@@ -176,6 +178,11 @@ def _trial_json(trial: Trial) -> dict[str, Any]:
             for g in gates
         ],
     }
+
+
+def job_json(job: RehearsalJob) -> str:
+    """What a rehearsal would run, as one JSON object; the layout has every default resolved."""
+    return _json(job=dataclasses.asdict(job))
 
 
 def steps_table(rehearsed: Rehearsed) -> Table:

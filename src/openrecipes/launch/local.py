@@ -6,6 +6,7 @@ of each job. The host ends with its parent: when this process is killed, nothing
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -108,7 +109,7 @@ class RehearsalHost:
 
     def _died(self) -> RunError | MissingToolError:
         process, self._process = self._process, None
-        code = process.wait() if process else None
+        code = self._close(process) if process else None
         said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         reason = said[-1] if said else f"exit status {code}"
         return (MissingToolError if code == MissingToolError.exit_code else RunError)(
@@ -128,12 +129,18 @@ class RehearsalHost:
             except subprocess.TimeoutExpired:
                 continue
             break
-        process.wait()
+        self._close(process)
+
+    def _close(self, process: subprocess.Popen[str]) -> int:
+        """Wait for the end of the host, close what leads to it, and return its exit status."""
+        code = process.wait()
         if self._reader:
             self._reader.join()
         for pipe in (process.stdin, process.stdout):
             if pipe:
-                pipe.close()
+                with contextlib.suppress(BrokenPipeError):  # what was written and never read
+                    pipe.close()
+        return code
 
 
 def run_components(results: Path, log: Path) -> None:

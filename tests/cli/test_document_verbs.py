@@ -65,7 +65,7 @@ def test_show_reports_a_broken_file(broken):
     result = run("show", str(broken), "--json")
     found = json.loads(result.stdout)
     assert (result.exit_code, found["ok"], found["findings"][0]["field"]) == (1, False, "layout.tp")
-    with pytest.raises(UsageError, match="expected a recipe file"):
+    with pytest.raises(UsageError, match="expected a YAML file"):
         run("show", "missing.yaml")
 
 

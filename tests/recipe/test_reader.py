@@ -68,7 +68,7 @@ def test_a_path_that_is_no_file_is_a_usage_error(tmp_path, name):
         path.mkdir()
     if name == "pipe":
         os.mkfifo(path)
-    with pytest.raises(UsageError, match="expected a recipe file"):
+    with pytest.raises(UsageError, match="expected a YAML file"):
         read_document(path)
 
 

@@ -5,6 +5,7 @@ Every verb imports what it needs inside its function, so that `openrecipes --hel
 
 from __future__ import annotations
 
+import errno
 import sys
 from typing import Annotated
 
@@ -72,5 +73,6 @@ def main() -> None:
     except OSError as error:
         # A full disk, a file without permission: the reason and the path are the whole message.
         place = f" ({error.filename})" if error.filename else ""
-        typer.echo(f"openrecipes: {error.strerror or error}{place}", err=True)
+        remedy = "; make room, and start the same command again" if error.errno == errno.ENOSPC else ""
+        typer.echo(f"openrecipes: {error.strerror or error}{place}{remedy}", err=True)
         sys.exit(4)

@@ -20,6 +20,7 @@ class ProgressDisplay:
             TimeElapsedColumn(),
             console=console,
             transient=True,
+            disable=not console.is_terminal,  # a log gets the lines, not the bars
         )
         self._arms = self._progress.add_task("arms", total=None, visible=False)
         self._steps = self._progress.add_task("steps", total=None, visible=False)

@@ -165,7 +165,8 @@ def _require_sizes(row_tokens: int, rows: int) -> None:
         raise UsageError(f"rows is {rows}, expected 1 or more")
     if rows * row_tokens > _MAX_TOKENS:
         raise UsageError(
-            f"{rows} rows of {row_tokens} tokens are {rows * row_tokens} tokens, at most {_MAX_TOKENS} fit"
+            f"{rows:,} rows of {row_tokens:,} tokens are {rows * row_tokens:,} tokens, at most {_MAX_TOKENS:,} fit; "
+            "ask for fewer or shorter rows"
         )
 
 

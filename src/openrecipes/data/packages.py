@@ -52,9 +52,7 @@ def find_package(name: str) -> Package:
     try:
         found = distribution(name)
     except (PackageNotFoundError, ValueError):  # ValueError: an empty name
-        raise MissingToolError(
-            f"package `{name}` is not installed; install it with `pip install openrecipes[data]`"
-        ) from None
+        raise MissingToolError(f"package `{name}` is not installed; install it with: pip install {name}") from None
     licenses = (found.metadata.get_all("License-Expression") or []) + (found.metadata.get_all("License") or [])
     return Package(
         name=found.metadata["Name"],

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from openrecipes.errors import ContentError, Finding, Severity, UsageError
+from openrecipes.errors import ContentError, Finding, RunError, Severity, UsageError
 
 FORMAT_VERSION = 1
 _DOMAIN = b"openrecipes-rows-v1\n"
@@ -73,8 +73,11 @@ def write_rows(
     `manifest` says where the rows come from; format version, sizes and hashes are added here.
 
     Raises:
-        UsageError: `folder` exists or cannot be written.
+        UsageError: `folder` exists or cannot be made.
+        RunError: the disk is full.
     """
+    if folder.exists():
+        raise UsageError(f"cannot write rows to {folder}: it exists; give another folder")
     ids, vocabulary = compact(tokenizer_ids)
     whole = dict(manifest) | {
         "format_version": FORMAT_VERSION,
@@ -86,18 +89,22 @@ def write_rows(
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        try:
-            np.save(unfinished / "rows.npy", ids.astype("<i4"))
-            np.save(unfinished / "loss_mask.npy", loss_mask.astype("u1"))
-            np.save(unfinished / "vocabulary.npy", vocabulary.astype("<i4"))
-            text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
-            (unfinished / "manifest.json").write_text(text, encoding="utf-8")
-            unfinished.chmod(0o755)  # mkdtemp makes a folder that only its owner may read
-            unfinished.rename(folder)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
-        raise UsageError(f"cannot write rows to {folder}: {error.strerror or error}") from error
+        raise UsageError(f"cannot write rows to {folder}: {error.strerror}; give another folder") from error
+    try:
+        np.save(unfinished / "rows.npy", ids.astype("<i4"))
+        np.save(unfinished / "loss_mask.npy", loss_mask.astype("u1"))
+        np.save(unfinished / "vocabulary.npy", vocabulary.astype("<i4"))
+        text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+        (unfinished / "manifest.json").write_text(text, encoding="utf-8")
+        unfinished.chmod(0o755)  # mkdtemp makes a folder that only its owner may read
+        unfinished.rename(folder)
+    except OSError as error:
+        # NumPy's own error has no errno; it says how much of an array could be written.
+        reason = error.strerror or f"the disk is full ({error})"
+        raise RunError(f"cannot write rows to {folder}: {reason}") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
     return whole
 
 

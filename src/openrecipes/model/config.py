@@ -37,7 +37,8 @@ def read_config(source: Path | Mapping[str, Any]) -> ModelShape:
         return _Reader(None).shape(source)
     path = Path(source)
     if not path.is_file():
-        raise UsageError(f"{path}: no such file; expected a model's config.json")
+        found = "a directory" if path.is_dir() else "no such file"
+        raise UsageError(f"{path}: {found}; expected a model's config.json")
     try:
         with path.open("rb") as file:
             text = file.read(LARGEST_FILE_BYTES + 1)

@@ -99,22 +99,22 @@ def _read(path: Path) -> bytes:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            raise UsageError(f"{path}: is a directory; expected a recipe file")
+            raise UsageError(f"{path}: is a directory; expected a YAML file")
         if not stat.S_ISREG(mode):
-            raise UsageError(f"{path}: is not a regular file; expected a recipe file")
+            raise UsageError(f"{path}: is not a regular file; expected a YAML file")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{path}: cannot be read ({reason}); expected a recipe file") from None
+        raise UsageError(f"{path}: cannot be read ({reason}); expected a YAML file") from None
     if len(data) > MAX_BYTES:
-        _refuse("D101", path, Place(), f"larger than {MAX_BYTES:,} bytes", "a recipe is one entry; logs are evidence")
+        _refuse("D101", path, Place(), f"larger than {MAX_BYTES:,} bytes", "write fields only; logs are evidence")
     return data
 
 
 def _decode(data: bytes, path: Path) -> str:
     if b"\0" in data:
-        _refuse("D102", path, Place(), "a binary file", "expected a recipe as YAML text")
+        _refuse("D102", path, Place(), "a binary file", "expected YAML text")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -168,12 +168,12 @@ class _TreeBuilder:
         """The one document of the stream."""
         next(self.events)  # stream start
         if isinstance(next(self.events), yaml.StreamEndEvent):
-            self.stop("D104", Place(), "the file holds no YAML", "expected a mapping of recipe fields")
+            self.stop("D104", Place(), "the file holds no YAML", "expected a mapping of fields")
         root = self.node(next(self.events), depth=1, field="")
         next(self.events)  # document end
         if not isinstance(root, MappingNode):
             kind = "a list" if isinstance(root, SequenceNode) else "a single value"
-            self.stop("D104", root.place, f"the file holds {kind}", "expected a mapping of recipe fields")
+            self.stop("D104", root.place, f"the file holds {kind}", "expected a mapping of fields")
         after = next(self.events)
         if not isinstance(after, yaml.StreamEndEvent):
             self.stop("D104", _place(after.start_mark), "a second document starts here", "one file is one recipe")

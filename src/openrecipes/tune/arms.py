@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from openrecipes.engines.rehearsal import RehearsalJob, read_log
 from openrecipes.engines.steps import format_steps
+from openrecipes.errors import RunError
 from openrecipes.launch.local import RehearsalHost
 from openrecipes.recipe.parallel import Layout
 from openrecipes.tune.journal import ArmRecord
 from openrecipes.tune.task import LOG, ROWS, STEPS, Task, arm_steps
 from openrecipes.tune.workload import Workload
 from openrecipes.verify.arm import Arm
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,7 +82,11 @@ def job_for(
 
 
 def run_arm(plan: Plan, task: Task, *, host: RehearsalHost, on_step: Callable[[int], None]) -> ArmRecord:
-    """Run an arm to its end, well or badly, and put it into the journal."""
+    """Run an arm to its end, well or badly, and put it into the journal.
+
+    Raises:
+        RunError: the disk is full. That says nothing about the layout, so the journal does not hear of it.
+    """
     folder = task.journal.begin(plan.arm)
     job = job_for(
         task.workload,
@@ -94,6 +103,8 @@ def run_arm(plan: Plan, task: Task, *, host: RehearsalHost, on_step: Callable[[i
     started = time.monotonic()
     outcome = host.run(path, on_step=lambda step, steps: on_step(step))
     cause = keep_steps(folder) if outcome.ok else outcome.described
+    if cause and any(os.strerror(number) in cause for number in _DISK_FULL):
+        raise RunError(f"{plan.label}: {cause} ({task.out}); make room, and the same command goes on from here")
     record = ArmRecord(
         arm=plan.arm,
         layout=str(plan.layout),

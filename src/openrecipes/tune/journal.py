@@ -118,7 +118,8 @@ class Journal:
             raise UsageError(
                 f"{self._path} is not a journal of openrecipes tune ({error}); give another --out"
             ) from None
-        return identity, {record.arm: record for record in records}
+        # An arm whose folder somebody removed is run again.
+        return identity, {record.arm: record for record in records if (self.folder / record.arm).is_dir()}
 
     def _write_line(self, content: Mapping[str, Any]) -> None:
         with self._path.open("a", encoding="utf-8") as file:

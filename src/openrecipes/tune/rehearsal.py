@@ -59,7 +59,6 @@ def rehearse(path: Path, planned: RehearsalJob, observer: Observer) -> Rehearsed
         RunError: the run failed; the message names the cause.
     """
     out, layout = Path(planned.out), Layout.parse(planned.layout)
-    out.mkdir(parents=True, exist_ok=True)
     observer.phase("fixed rows")
     workload = load_workload(path)
     build_rows_for(workload, read_config(workload.model_path(path)), out)

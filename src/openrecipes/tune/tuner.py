@@ -26,7 +26,7 @@ from openrecipes.recipe.checkable import Level
 from openrecipes.recipe.parallel import Layout
 from openrecipes.tune.arms import Plan, reference_plans, run_arm, trial_plan
 from openrecipes.tune.entry import publish_winner
-from openrecipes.tune.journal import ArmRecord, Journal
+from openrecipes.tune.journal import Journal
 from openrecipes.tune.judge import Judge
 from openrecipes.tune.observer import Observer
 from openrecipes.tune.task import Task, build_rows_for, identity
@@ -92,7 +92,6 @@ def tune(path: Path, out: Path, observer: Observer) -> Tuned:
     layouts = legal_layouts(model, workload.for_planner(workload.ranks))
     require_legal(workload.reference_layout, model, workload.for_planner(workload.reference.ranks))
 
-    out.mkdir(parents=True, exist_ok=True)
     observer.phase("fixed rows")
     rows = build_rows_for(workload, model, out)
     with (
@@ -116,11 +115,15 @@ def tune(path: Path, out: Path, observer: Observer) -> Tuned:
 
 
 def _run_reference(plan: Plan, task: Task, host: RehearsalHost, observer: Observer) -> None:
-    record, new = _run(plan, task, host, observer)
+    """Run a reference, again if it failed before: without it there is nothing to judge by."""
+    done = task.journal.arms.get(plan.arm)
+    if done and done.ok:
+        return
+    observer.arm_started(plan.label, task.workload.steps)
+    record = run_arm(plan, task, host=host, on_step=observer.step)
     if not record.ok:
         raise RunError(f"{plan.label} failed, so no trial can be judged: {record.cause}; see {task.out / plan.arm}")
-    if new:
-        observer.arm_finished(plan.label, _rate(task.figures(plan.arm, plan.ranks)), ok=True)
+    observer.arm_finished(plan.label, _rate(task.figures(plan.arm, plan.ranks)), ok=True)
 
 
 def _try_all(task: Task, layouts: Sequence[Layout], host: RehearsalHost, observer: Observer) -> list[Trial]:
@@ -135,23 +138,17 @@ def _try_all(task: Task, layouts: Sequence[Layout], host: RehearsalHost, observe
     for prediction in rank(model, workload.for_planner(workload.ranks), layouts, cores=cores):
         scaled = prediction.scaled(statistics.median(factors))
         plan = trial_plan(prediction.layout, workload.ranks, scaled.tokens_per_s)
-        record, new = _run(plan, task, host, observer)
-        trial = judge(plan, record)
+        done = task.journal.arms.get(plan.arm)
+        if not done:
+            observer.arm_started(plan.label, workload.steps)
+        trial = judge(plan, done or run_arm(plan, task, host=host, on_step=observer.step))
         trials.append(trial)
         if trial.figures:
             factors.append(calibrate(prediction, trial.figures.step_time_mean_s))
-        if new:
+        if not done:
             rate = f"{_rate(trial.figures)}, " if trial.figures else ""
             observer.arm_finished(plan.label, f"{rate}{trial.verdict}", ok=trial.verdict == PASS)
     return trials
-
-
-def _run(plan: Plan, task: Task, host: RehearsalHost, observer: Observer) -> tuple[ArmRecord, bool]:
-    """The arm's record, and whether it ran now; what is in the journal is not repeated."""
-    if plan.arm in task.journal.arms:
-        return task.journal.arms[plan.arm], False
-    observer.arm_started(plan.label, task.workload.steps)
-    return run_arm(plan, task, host=host, on_step=observer.step), True
 
 
 def _cores() -> int:

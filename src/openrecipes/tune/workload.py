@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from openrecipes.engines.rehearsal import Optimizer, Recompute
 from openrecipes.errors import UsageError
@@ -122,20 +123,25 @@ class Workload(Fields):
     reference: Reference
     """Reference arm."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        first, last = self.window
-        wrong = []
-        if not 0 <= first < last < self.steps:
-            wrong.append(f"window {first}..{last} does not lie inside steps 0..{self.steps - 1}")
-        if self.steps * self.global_batch > self.data.rows:
-            wrong.append(
-                f"steps {self.steps} x global_batch {self.global_batch} = {self.steps * self.global_batch} rows are "
-                f"needed, data.rows is {self.data.rows}"
+    @field_validator("steps")
+    @classmethod
+    def _enough_rows(cls, steps: int, given: ValidationInfo) -> int:
+        data, batch = given.data.get("data"), given.data.get("global_batch")
+        if data and batch and steps * batch > data.rows:
+            raise ValueError(
+                f"{steps} x global_batch {batch} = {steps * batch} rows are needed, data.rows is {data.rows}"
             )
-        if wrong:
-            raise ValueError("; ".join(wrong))
-        return self
+        return steps
+
+    @field_validator("window")
+    @classmethod
+    def _inside_the_run(cls, window: tuple[int, int], given: ValidationInfo) -> tuple[int, int]:
+        first, last = window
+        if first >= last:
+            raise ValueError(f"step {first} does not come before step {last}")
+        if last >= given.data.get("steps", math.inf):
+            raise ValueError(f"{first}..{last} does not lie inside steps 0..{given.data['steps'] - 1}")
+        return window
 
     @property
     def reference_layout(self) -> Layout:

@@ -66,11 +66,13 @@ def proposal_json(proposal: Proposal) -> str:
 def to_tables(tuned: Tuned) -> Iterable[RenderableType]:
     """The table of trials, fastest first; why some were rejected; the winner's margins; and the entry's path."""
     yield _trials(tuned)
+    yield ""
     yield from _rejections(tuned.trials)
     if tuned.best is None:
         yield Text("no trial passed, so no entry was written", style="red")
         return
     yield _gates(tuned.best)
+    yield ""
     ties = tied_with(tuned.best, list(tuned.trials))
     tie = f"; within its noise as fast: {', '.join(trial.label for trial in ties)}" if ties else ""
     yield Text.assemble("fastest that trains right: ", (tuned.best.label, "bold green"), tie)
@@ -114,6 +116,7 @@ def _rejections(trials: Iterable[Trial]) -> Iterable[RenderableType]:
         yield Padding(Text(f"{first.label}: {first.cause}"), (0, 0, 0, 2))
         for warning in first.warnings:
             yield Padding(Text(f"warned before it ran: {warning.id}: {warning.message}; {warning.url}"), (0, 0, 0, 2))
+        yield ""
 
 
 def _gates(best: Trial) -> Table:

@@ -56,15 +56,21 @@ class Trial:
         gates = [gate for gate in self.convergence.gates if gate.result is self.convergence.result]
         if self.verdict == PASS:
             gates.sort(key=lambda gate: gate.share or 0.0, reverse=True)
-        used = gates[0].share
-        if used is None:
-            return gates[0].id
-        return f"{gates[0].id} {used:.0%}" if used < 10 else f"{gates[0].id} {used:.0f}x"
+        return f"{gates[0].id} {_share_text(gates[0].share)}".rstrip()
 
     @property
     def tokens_per_s(self) -> float | None:
         """Measured tokens per second of all ranks together."""
         return self.figures.tokens_per_s_per_gpu * self.figures.gpus if self.figures else None
+
+
+def _share_text(used: float | None) -> str:
+    """How much of a bound was used: `<1%`, `23%`, `4.8x`; nothing for a gate without a bound."""
+    if used is None:
+        return ""
+    if used < 0.01:
+        return "<1%"
+    return f"{used:.0%}" if used < 1 else f"{used:.2g}x"
 
 
 def fastest(trials: list[Trial]) -> Trial | None:

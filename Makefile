@@ -17,7 +17,7 @@ quickstart: .venv/installed
 	$(BIN)/openrecipes tune examples/tiny-qwen3.5-moe.workload.yaml --out $(OUT)
 
 test: .venv/installed
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadscope
 
 check: .venv/installed
 	$(BIN)/ruff check .

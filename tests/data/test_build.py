@@ -139,7 +139,9 @@ def test_a_missing_package_says_how_to_install_it(tmp_path, monkeypatch, missing
         return present(name)
 
     monkeypatch.setattr(packages, "distribution", distribution)
-    with pytest.raises(MissingToolError, match=rf"`{missing}` is not installed.*pip install openrecipes\[data\]"):
+    with pytest.raises(
+        MissingToolError, match=rf"`{missing}` is not installed.*pip install {missing} .*'openrecipes\[data\]'"
+    ):
         build_rows(**options(tmp_path / "rows"))
 
 

@@ -133,8 +133,8 @@ def test_a_moe_config_with_a_dense_text_part_is_refused(qwen_397b: dict[str, Any
 
 
 def test_a_missing_path_is_a_usage_error(tmp_path: Path) -> None:
-    for path in (tmp_path / "config.json", tmp_path):
-        with pytest.raises(UsageError, match="no such file"):
+    for path, found in ((tmp_path / "config.json", "no such file"), (tmp_path, "a directory")):
+        with pytest.raises(UsageError, match=found):
             read_config(path)
 
 

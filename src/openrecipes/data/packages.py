@@ -52,7 +52,10 @@ def find_package(name: str) -> Package:
     try:
         found = distribution(name)
     except (PackageNotFoundError, ValueError):  # ValueError: an empty name
-        raise MissingToolError(f"package `{name}` is not installed; install it with: pip install {name}") from None
+        raise MissingToolError(
+            f"package `{name}` is not installed; install it with: pip install {name} "
+            "(pip install 'openrecipes[data]' brings all that the examples need)"
+        ) from None
     licenses = (found.metadata.get_all("License-Expression") or []) + (found.metadata.get_all("License") or [])
     return Package(
         name=found.metadata["Name"],

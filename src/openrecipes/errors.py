@@ -72,6 +72,11 @@ class Finding:
         return {key: found[key] for key in order}
 
 
+def printable(text: str) -> str:
+    """The text without control characters, so that a file cannot steer the terminal."""
+    return "".join(character if character.isprintable() or character == "\n" else "\ufffd" for character in text)
+
+
 class OpenRecipesError(Exception):
     """Base of all errors that are reported without a traceback."""
 

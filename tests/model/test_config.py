@@ -133,7 +133,7 @@ def test_a_moe_config_with_a_dense_text_part_is_refused(qwen_397b: dict[str, Any
 
 
 def test_a_missing_path_is_a_usage_error(tmp_path: Path) -> None:
-    for path, found in ((tmp_path / "config.json", "no such file"), (tmp_path, "a directory")):
+    for path, found in ((tmp_path / "config.json", "no such file"), (tmp_path, "not a regular file")):
         with pytest.raises(UsageError, match=found):
             read_config(path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from openrecipes.publish import entry as publish
 from openrecipes.publish.entry import Attachment, publish_entry
 from openrecipes.recipe.checkable import Level
 from openrecipes.recipe.fields import Recipe
-from openrecipes.recipe.load import load_recipe
+from openrecipes.recipe.load import find_recipes, load_recipe
 
 FIXTURE = Path(__file__).parents[1] / "fixtures/levels/verified"
 CREATED = "2026-12-01T04:23:00Z"
@@ -88,6 +89,21 @@ def test_a_disk_that_is_full_in_the_middle_leaves_nothing(recipe, attachments, t
     with pytest.raises(OSError, match="No space left"):
         put(recipe, attachments, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("owner", "step"), [(publish, "write_evidence"), (publish, "dump_recipe"), (Path, "rename")])
+def test_a_kill_leaves_the_earlier_entry_and_nothing_that_is_taken_for_one(recipe, attachments, tmp_path, owner, step):
+    path = put(recipe, attachments, tmp_path)
+    child = os.fork()
+    if not child:
+        setattr(owner, step, lambda *_: os._exit(9))
+        put(recipe, attachments, tmp_path)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert find_recipes([tmp_path]) == [path]
+    assert check_entry(path).level is Level.VERIFIED
+    put(recipe, attachments, tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["toy.evidence", "toy.yaml"]
 
 
 def test_evidence_of_an_arm_has_a_folder_for_each_run():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ def test_a_trial_that_did_not_run_has_its_own_verdict_and_the_journals_cause():
         (Result.PASS, 0.0, "curve_loss <1%"),
         (Result.FAIL, 4.84e-4, "step0_grad_norm 4.8x"),
         (Result.FAIL, 1.8e-3, "step0_grad_norm 18x"),
+        (Result.FAIL, math.inf, "step0_grad_norm"),
         (Result.INCONCLUSIVE, 5e-5, "step0_grad_norm 50%"),
     ],
 )
@@ -54,7 +56,23 @@ def test_a_difference_within_the_noise_is_a_tie():
     assert tied_with(best, [best, near, far, wrong]) == [near]
 
 
-@given(times, times)
-def test_a_tie_is_mutual_and_scale_free(first, second):
+def test_equal_times_without_any_noise_are_a_tie():
+    one, other = trial("pp=2", step_times_s=[0.1, 0.1]), trial("ep=2", step_times_s=[0.1, 0.1])
+    assert tied_with(one, [one, other]) == [other]
+
+
+def are_tied(first: list[float], second: list[float]) -> bool:
     one, other = trial("pp=2", step_times_s=first), trial("ep=2", step_times_s=second)
-    assert bool(tied_with(one, [other])) == bool(tied_with(other, [one]))
+    return tied_with(one, [one, other]) == [other]
+
+
+@given(times, times)
+def test_a_tie_is_mutual(first, second):
+    assert are_tied(first, second) == are_tied(second, first)
+
+
+@given(times, times, st.integers(-8, 8))
+def test_a_tie_does_not_depend_on_the_unit_of_time(first, second, power):
+    # By powers of two, so that scaling rounds nothing.
+    scaled = ([math.ldexp(time, power) for time in list_] for list_ in (first, second))
+    assert are_tied(first, second) == are_tied(*scaled)

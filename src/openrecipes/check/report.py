@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.text import Text
 
 from openrecipes.check.run import EntryReport
-from openrecipes.errors import Finding, Severity
+from openrecipes.errors import Finding, Severity, printable
 from openrecipes.recipe.checkable import Check, Outcome, Status
 
 _SYMBOLS = {
@@ -63,23 +63,23 @@ def to_json(reports: Sequence[EntryReport], checks: Mapping[str, Check]) -> list
 
 def _heading(report: EntryReport) -> Text:
     if report.level is None:
-        return Text.assemble((str(report.path), "bold"), ": not a recipe")
+        return Text.assemble((printable(str(report.path)), "bold"), ": not a recipe")
     return Text.assemble(
-        (str(report.path), "bold"), ": level ", (str(report.level), "bold"), f", claimed {report.claimed}"
+        (printable(str(report.path)), "bold"), ": level ", (str(report.level), "bold"), f", claimed {report.claimed}"
     )
 
 
 def _check_line(check: Check, outcome: Outcome) -> Text:
     symbol, colour = _SYMBOLS[outcome.status]
     line = Text.assemble((f"  {symbol} ", colour), (check.id, "bold"), f"  {check.title}")
-    return line.append(f": {_printable(outcome.detail)}", style="dim") if outcome.detail else line
+    return line.append(f": {printable(outcome.detail)}", style="dim") if outcome.detail else line
 
 
 def _finding(finding: Finding) -> Text:
-    place = _printable(f"{finding.where}: ") if finding.where else ""
+    place = printable(f"{finding.where}: ") if finding.where else ""
     head = (f"{finding.severity.value} {finding.id}", _COLOURS[finding.severity])
     url = f"\n      {finding.url}" if finding.url else ""
-    return Text.assemble("  ", place, head, f": {_printable(finding.message)}\n      {_printable(finding.remedy)}{url}")
+    return Text.assemble("  ", place, head, f": {printable(finding.message)}\n      {printable(finding.remedy)}{url}")
 
 
 def _summary(reports: Sequence[EntryReport]) -> Text:
@@ -89,11 +89,6 @@ def _summary(reports: Sequence[EntryReport]) -> Text:
     found = ", ".join(_counted(severities[severity], severity.value) for severity in Severity)
     counted = ", ".join(f"{answers[status]} {status.value}" for status in Status)
     return Text(f"{entries}: {found}; checks: {counted}")
-
-
-def _printable(text: str) -> str:
-    """The text without control characters, so that a recipe cannot steer the terminal."""
-    return "".join(character if character.isprintable() or character == "\n" else "\ufffd" for character in text)
 
 
 def _counted(number: int, one: str, many: str | None = None) -> str:

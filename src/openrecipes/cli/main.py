@@ -6,8 +6,10 @@ Every verb imports what it needs inside its function, so that `openrecipes --hel
 from __future__ import annotations
 
 import errno
+import io
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -19,7 +21,20 @@ from openrecipes.cli.rehearse import rehearse
 from openrecipes.cli.schema import schema
 from openrecipes.cli.show import show
 from openrecipes.cli.tune import tune
-from openrecipes.errors import ContentError, OpenRecipesError
+from openrecipes.errors import ContentError, OpenRecipesError, printable
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_UNUSABLE_PATH = {
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+}
 
 app = typer.Typer(
     help="Verified recipes for training large language models, and the tool that makes them.",
@@ -56,23 +71,41 @@ def _options(
 
 def main() -> None:
     """Run the command line; a known error becomes one message on stderr and its exit code."""
+    _settle_output()
     try:
-        app()
-    except ContentError as error:
-        # Whoever asked for JSON gets the findings of an unreadable file as JSON too.
-        if "--json" in sys.argv:
+        try:
+            app()
+        except ContentError as error:
+            if "--json" not in sys.argv:
+                raise
+            # Whoever asked for JSON gets the findings of an unreadable file as JSON too.
             from openrecipes.cli.json_output import json_text
 
             typer.echo(json_text(error.findings))
-        else:
-            typer.echo(f"openrecipes: {error}", err=True)
-        sys.exit(error.exit_code)
+            sys.exit(error.exit_code)
     except OpenRecipesError as error:
-        typer.echo(f"openrecipes: {error}", err=True)
-        sys.exit(error.exit_code)
+        _stop(str(error), error.exit_code)
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; the interpreter's own last flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
     except OSError as error:
-        # A full disk, a file without permission: the reason and the path are the whole message.
         place = f" ({error.filename})" if error.filename else ""
-        remedy = "; make room, and start the same command again" if error.errno == errno.ENOSPC else ""
-        typer.echo(f"openrecipes: {error.strerror or error}{place}{remedy}", err=True)
-        sys.exit(4)
+        if error.errno in _UNUSABLE_PATH:
+            _stop(f"{error.strerror}{place}; give another path", 2)
+        remedy = "; make room, and start the same command again" if error.errno in _NO_ROOM else ""
+        _stop(f"{error.strerror or error}{place}{remedy}", 4)
+
+
+def _settle_output() -> None:
+    """Let no character and no width of the terminal be one that cannot be printed."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None where the shell closed it
+            stream.reconfigure(errors="backslashreplace")
+    if os.environ.get("COLUMNS") == "0":  # some terminals say so, and rich would print nothing at all
+        del os.environ["COLUMNS"]
+
+
+def _stop(message: str, exit_code: int) -> NoReturn:
+    typer.echo(f"openrecipes: {printable(message)}", err=True)
+    sys.exit(exit_code)

@@ -13,7 +13,7 @@ def rehearse(
     layout: Annotated[str, typer.Option("--layout", help="Layout text, such as tp=2,pp=2,ep=2,etp=1.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for the run's files; must not exist or be empty.")],
     ranks: Annotated[
-        int | None, typer.Option("--ranks", min=1, help="CPU processes; the workload's when left out.")
+        int | None, typer.Option("--ranks", min=1, max=64, help="CPU processes; the workload's when left out.")
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=1, help="Steps; the workload's when left out.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the job; run and write nothing.")] = False,

@@ -23,6 +23,7 @@ def tune(
     Exit code 0 when an entry was written, 1 when no trial passed.
     """
     from rich.console import Console
+    from rich.text import Text
 
     from openrecipes.cli.progress import ProgressDisplay
     from openrecipes.tune.report import proposal_json, proposal_tables, to_json, to_tables
@@ -43,7 +44,7 @@ def tune(
         with ProgressDisplay(progress) as display:
             tuned = run_tune(workload, out, display)
     except KeyboardInterrupt:
-        progress.print(f"interrupted; the same command goes on after the finished arms in {out}")
+        progress.print(Text(f"interrupted; the same command goes on after the finished arms in {out}"), soft_wrap=True)
         raise typer.Exit(130) from None
     if as_json:
         typer.echo(to_json(tuned))

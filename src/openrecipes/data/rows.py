@@ -32,7 +32,7 @@ from openrecipes.errors import ContentError, Finding, RunError, Severity, UsageE
 
 FORMAT_VERSION = 1
 _DOMAIN = b"openrecipes-rows-v1\n"
-_REBUILD = "build the rows again; a rows folder is never edited by hand"
+_REBUILD = "remove the folder and build the rows again; a rows folder is never edited by hand"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

@@ -36,8 +36,9 @@ class RehearsalHost:
     """
 
     def __init__(self, log: Path, *, hang_limit_s: float = 120.0) -> None:
+        self.hang_limit_s = hang_limit_s
         self._log = log
-        self._hang_limit_s = hang_limit_s
+        self._log_begin = 0
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -73,10 +74,10 @@ class RehearsalHost:
             raise self._died() from None
         while True:
             try:
-                event = self._next_event(self._hang_limit_s)
+                event = self._next_event(self.hang_limit_s)
             except queue.Empty:
                 self._stop()
-                return Outcome(ok=False, cause=f"hung: no step finished within {self._hang_limit_s:.0f} s")
+                return Outcome(ok=False, cause=f"hung: no step finished within {self.hang_limit_s:.0f} s")
             if event["event"] == "step":
                 on_step(event["step"] + 1, event["steps"])
             elif event["event"] == "done":
@@ -85,6 +86,7 @@ class RehearsalHost:
     def _start(self) -> None:
         self._events = queue.Queue()
         with self._log.open("a", encoding="utf-8") as log:
+            self._log_begin = log.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "openrecipes.rehearse", "-"],
                 stdin=subprocess.PIPE,
@@ -109,12 +111,8 @@ class RehearsalHost:
 
     def _died(self) -> RunError | MissingToolError:
         process, self._process = self._process, None
-        code = self._close(process) if process else None
-        said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        reason = said[-1] if said else f"exit status {code}"
-        return (MissingToolError if code == MissingToolError.exit_code else RunError)(
-            f"the rehearsal host ended: {reason}"
-        )
+        code = self._close(process) if process else 0
+        return _failure("the rehearsal host", code, self._log, self._log_begin)
 
     def _stop(self) -> None:
         process, self._process = self._process, None
@@ -147,10 +145,12 @@ def run_components(results: Path, log: Path) -> None:
     """Run the component tests of the rehearsal engine and write their numbers to `results`.
 
     Raises:
+        MissingToolError: Megatron-Core is missing or of another release.
         RunError: the tests could not be carried out; `log` says why.
     """
     require_rehearsal_packages()
     with log.open("a", encoding="utf-8") as output:
+        begin = output.tell()
         code = subprocess.run(
             [sys.executable, "-m", "openrecipes.rehearse", "--components", str(results)],
             stdout=output,
@@ -158,7 +158,18 @@ def run_components(results: Path, log: Path) -> None:
             check=False,
         ).returncode
     if code != 0:
-        raise RunError(f"the component tests ended with exit status {code}; see {log}")
+        raise _failure("the component tests", code, log, begin)
+
+
+def _failure(what: str, code: int, log: Path, begin: int) -> RunError | MissingToolError:
+    """The error for a process that ended with `code`; its reason is the last line it wrote to `log` after `begin`."""
+    said = log.read_bytes()[begin:].decode(errors="replace").strip().splitlines()
+    if code < 0:
+        reason = f"killed by {signal.Signals(-code).name}"
+    else:
+        reason = said[-1].removeprefix("error: ") if said else f"exit status {code}"
+    error = MissingToolError if code == MissingToolError.exit_code else RunError
+    return error(f"{what} ended: {reason}; see {log}")
 
 
 def require_rehearsal_packages() -> None:
@@ -180,6 +191,6 @@ def require_rehearsal_packages() -> None:
 def _forward(stream: IO[str] | None, events: queue.Queue[dict[str, Any] | None]) -> None:
     """Put each JSON line of `stream` into `events`, and None at its end."""
     for line in stream or ():
-        if line.startswith("{"):
+        if line.startswith("{") and line.endswith("\n"):  # else the host died while it wrote
             events.put(json.loads(line))
     events.put(None)

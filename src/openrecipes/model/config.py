@@ -37,7 +37,7 @@ def read_config(source: Path | Mapping[str, Any]) -> ModelShape:
         return _Reader(None).shape(source)
     path = Path(source)
     if not path.is_file():
-        found = "a directory" if path.is_dir() else "no such file"
+        found = "not a regular file" if path.exists() else "no such file"
         raise UsageError(f"{path}: {found}; expected a model's config.json")
     try:
         with path.open("rb") as file:

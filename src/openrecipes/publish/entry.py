@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shutil
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from openrecipes.recipe.evidence import MANIFEST_NAME, Arm, Kind, NewFile, write_evidence
@@ -34,12 +34,12 @@ def publish_entry(
     """Write `<folder>/<name>.yaml` and `<folder>/<name>.evidence/`; return the entry's path.
 
     `producer` and `created` (ISO 8601, UTC) go into the manifest. An earlier entry of that name is
-    replaced; until the last rename nothing of it has changed but its evidence.
+    replaced, once all of the new one stands beside it, by renames alone.
     """
     folder.mkdir(parents=True, exist_ok=True)
     evidence, entry = folder / f"{name}.evidence", folder / f"{name}.yaml"
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as scratch:
-        unfinished = Path(scratch) / "evidence"
+    with _scratch(folder / f".{name}.unfinished") as scratch:
+        unfinished = scratch / "evidence"
         for attachment in attachments:
             target = unfinished / attachment.name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -49,10 +49,21 @@ def publish_entry(
         recipe = recipe.model_copy(
             update={"evidence": EvidenceReference(manifest=f"{evidence.name}/{MANIFEST_NAME}", sha256=digest)}
         )
-        text = Path(scratch) / entry.name
+        text = scratch / "entry"
         text.write_text(dump_recipe(recipe), encoding="utf-8")
         if evidence.exists():
-            shutil.rmtree(evidence)
+            evidence.rename(scratch / "replaced")
         unfinished.rename(evidence)
         text.replace(entry)
     return entry
+
+
+@contextlib.contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """An empty folder that is gone afterwards. Its name is fixed, so that what a kill left there goes too."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)

@@ -135,7 +135,8 @@ def _say(error: ErrorDetails, root: Schema, location: tuple[int | str, ...]) -> 
             cause = str(error.get("ctx", {}).get("error"))
             if isinstance(value, Mapping):
                 return "D111", cause, "mend one of the fields it names"
-            return "D111", f"found {shown(value)}: {cause}; expected {expected}", remedy
+            kind = "" if expected == "text" else f"; expected {expected}"
+            return "D111", f"found {shown(value)}: {cause}{kind}", remedy
         case "int_type" | "float_type" if isinstance(value, str):
             return (
                 "D110",
@@ -143,7 +144,7 @@ def _say(error: ErrorDetails, root: Schema, location: tuple[int | str, ...]) -> 
                 "write plain digits such as 48, 3.68 or 2.6e-05",
             )
         case "string_type" if value is None:
-            return "D110", f"found null; expected {expected}", f"{remedy}; text that looks like null needs quotes"
+            return "D110", f"found null; expected {expected}", "text that looks like null needs quotes"
         case kind:
             id = "D110" if kind.endswith("_type") else "D111"
             return id, f"found {shown(value)}; expected {expected}", remedy

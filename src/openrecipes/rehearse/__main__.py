@@ -79,7 +79,9 @@ def _prepare() -> None:
 
         from openrecipes.rehearse import cpu_device
     except ModuleNotFoundError as error:
-        raise MissingToolError(f"{error.name} is missing; install it with: pip install 'openrecipes[rehearse]'") from None
+        raise MissingToolError(
+            f"{error.name} is missing; install it with: pip install 'openrecipes[rehearse]'"
+        ) from None
     torch.set_num_threads(1)
     cpu_device.stand_in()
     # The first optimizer of a process imports this; here once, instead of in every rank.

@@ -30,6 +30,7 @@ from openrecipes.rehearse.trainer import COLLECTIVE_TIMEOUT_MINUTES, Trainer
 
 # When one rank fails its peers often fail of it; whatever arrives this soon belongs to one failure.
 _SETTLE_S = 0.3
+_INTERRUPTS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,8 +63,13 @@ def run_ranks(job: RehearsalJob, on_step: Callable[[StepRecord], None]) -> RunOu
             for rank in range(job.ranks)
         ]
         try:
-            for rank in ranks:
-                rank.start()
+            # An interrupt inside a fork would be swallowed by a handler of the fork; it waits until all have begun.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
+            try:
+                for rank in ranks:
+                    rank.start()
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
             for _, sender in pipes:
                 sender.close()
             return _follow([receiver for receiver, _ in pipes], ranks, on_step)
@@ -121,6 +127,7 @@ def _rank_main(
     end_with_parent(parent, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent ends the ranks
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
     sys.stdout.flush()
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -68,13 +68,13 @@ def job_for(
 ) -> RehearsalJob:
     """The engine's job for one run of the workload that was read from `path`."""
     return RehearsalJob(
-        model=str(workload.model_path(path).resolve()),
-        rows=str(rows.resolve()),
+        model=str(workload.model_path(path).absolute()),
+        rows=str(rows.absolute()),
         layout=str(layout),
         ranks=ranks,
         steps=steps,
         global_batch=workload.global_batch,
-        out=str(out.resolve()),
+        out=str(out.absolute()),
         optimizer=workload.job_optimizer,
         recompute=workload.job_recompute,
         row_order=row_order,

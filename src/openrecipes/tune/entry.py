@@ -17,10 +17,11 @@ from openrecipes.recipe.evidence import Arm, Kind
 from openrecipes.recipe.parallel import Layout
 from openrecipes.tune.arms import reference_plans
 from openrecipes.tune.task import LOG, ROWS, STEPS, Task
-from openrecipes.tune.trial import Trial
+from openrecipes.tune.trial import PASS, Trial
 from openrecipes.tune.workload import Workload
 from openrecipes.verify.components import ComponentVerdict, judge_components, parse_component_results
 from openrecipes.verify.convergence import FP32_BOUNDS, Convergence
+from openrecipes.verify.verdict import Result, overall
 
 _RUN_FILES: dict[str, Kind] = {
     LOG: "log",
@@ -35,11 +36,11 @@ _NO_PEAK = "no dense peak FLOP/s is recorded for CPU processes"
 
 def publish_winner(task: Task, best: Trial) -> Path:
     """Write the entry of the winning trial and its evidence below `<out>/entry`; the entry's path."""
-    if best.figures is None or best.convergence is None:
-        raise ValueError(f"{best.label} did not run to its end")
+    if best.verdict != PASS or best.figures is None or best.convergence is None:
+        raise ValueError(f"{best.label}: {best.verdict}; only a trial that passed is published")
     created = datetime.datetime.fromtimestamp((task.out / best.record.arm / LOG).stat().st_mtime, datetime.UTC)
     model = task.workload.model_path(task.path).parent.name
-    _, components = judge_components(parse_component_results(task.components.read_bytes(), task.components))
+    components = judge_components(parse_component_results(task.components.read_bytes(), task.components))
     return publish_entry(
         _compose(task, best, best.figures, best.convergence, components, model, created.date().isoformat()),
         _attachments(task, best),
@@ -55,21 +56,21 @@ def _compose(
     best: Trial,
     figures: Figures,
     convergence: Convergence,
-    components: Sequence[ComponentVerdict],
+    components: tuple[Result, Sequence[ComponentVerdict]],
     model: str,
     today: str,
 ) -> fields.Recipe:
     """The recipe; `today` is the day of the measured run."""
     workload, layout = task.workload, best.layout
     environment = json.loads((task.out / best.record.arm / "environment.json").read_text(encoding="utf-8"))
-    reference = f"{workload.reference_layout} on {workload.reference.ranks} rank(s)"
     command = render_command(task.path.name, layout=layout, ranks=workload.ranks, steps=workload.steps)
+    correctness = _correctness(workload, best, convergence, components, today)
     return fields.Recipe(
         schema_version=1,
         model=model,
         gpu=fields.Gpu(type="cpu", memory_gb=None, count=workload.ranks, per_node=workload.ranks, instance=None),
         author=fields.Author(name=workload.author.name, url=workload.author.url),
-        status="verified",
+        status="verified" if correctness.result == "pass" else "measured",
         stack=_stack(environment["versions"], today),
         workload=fields.Workload(
             row_tokens=workload.data.row_tokens,
@@ -80,25 +81,7 @@ def _compose(
         dataset=_dataset(task.rows),
         layout=_layout(layout, workload),
         result=_result(workload, best, figures, today),
-        correctness=fields.Correctness(
-            result="pass",
-            summary=f"passed; {len(components)} component tests, {len(convergence.gates)} convergence gates",
-            reference=f"{reference}, {workload.reference.runs} runs, all in the evidence",
-            configuration="pass",
-            component_tests=tuple(_component(test, today) for test in components),
-            convergence=fields.Convergence(
-                steps=convergence.steps,
-                result="pass",
-                correlation=convergence.correlation,
-                final_loss_difference=convergence.final_loss_difference,
-                pointwise_failures=convergence.pointwise_failures or 0,
-                note=f"candidate arm: the measured run; {convergence.cause}",
-            ),
-            rules=(
-                f"step 0 within {FP32_BOUNDS.step0_loss:g} in loss and {FP32_BOUNDS.step0_grad_norm:g} in grad norm, "
-                f"every step within {FP32_BOUNDS.curve_loss:g} and {FP32_BOUNDS.curve_grad_norm:g}, all relative"
-            ),
-        ),
+        correctness=correctness,
         env={},
         patches=(),
         run=command + "\n",
@@ -221,6 +204,39 @@ def _result(workload: Workload, best: Trial, figures: Figures, today: str) -> fi
         profiler=False,
         gpu_hours=round(workload.ranks * best.record.wall_s / 3600, 4),
         gpu_hours_note="processes x wall time of the run, from its start to its end",
+    )
+
+
+def _correctness(
+    workload: Workload,
+    best: Trial,
+    convergence: Convergence,
+    components: tuple[Result, Sequence[ComponentVerdict]],
+    today: str,
+) -> fields.Correctness:
+    """The account. The trial passed, or it would not have won; the component tests are the machine's own."""
+    component_result, tests = components
+    whole = overall([component_result, convergence.result])
+    counts = f"{len(tests)} component tests, {len(convergence.gates)} convergence gates"
+    reference = f"{workload.reference_layout} on {workload.reference.ranks} rank(s)"
+    return fields.Correctness(
+        result=whole.value,
+        summary=f"passed; {counts}" if whole is Result.PASS else f"component tests: {component_result.value}; {counts}",
+        reference=f"{reference}, {workload.reference.runs} runs, all in the evidence",
+        configuration="pass",
+        component_tests=tuple(_component(test, today) for test in tests),
+        convergence=fields.Convergence(
+            steps=convergence.steps,
+            result=convergence.result.value,
+            correlation=convergence.correlation,
+            final_loss_difference=convergence.final_loss_difference,
+            pointwise_failures=convergence.pointwise_failures or 0,
+            note=f"candidate arm: the measured run; {convergence.cause}",
+        ),
+        rules=(
+            f"step 0 within {FP32_BOUNDS.step0_loss:g} in loss and {FP32_BOUNDS.step0_grad_norm:g} in grad norm, "
+            f"every step within {FP32_BOUNDS.curve_loss:g} and {FP32_BOUNDS.curve_grad_norm:g}, all relative"
+        ),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ def proposal_tables(proposal: Proposal) -> Iterable[RenderableType]:
     )
     table.add_column("layout", no_wrap=True)
     table.add_column("speed", justify="right", no_wrap=True)
-    table.add_column("why")
+    table.add_column("why", overflow="fold")
     best = proposal.trials[0][0].tokens_per_s
     messages: dict[str, str] = {}
     for prediction, warned in proposal.trials:
@@ -89,7 +90,7 @@ def _trials(tuned: Tuned) -> Table:
     for column in ("predicted", "measured", "CV %"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("gate")
+    table.add_column("gate", overflow="fold")  # a narrow column must not cut what decided
     for trial in sorted(tuned.trials, key=lambda trial: -(trial.tokens_per_s or 0.0)):
         figures = trial.figures
         table.add_row(
@@ -122,7 +123,7 @@ def _rejections(trials: Iterable[Trial]) -> Iterable[RenderableType]:
 def _gates(best: Trial) -> Table:
     table = _table(f"{best.label} against the reference runs")
     for column in ("gate", "result", "measured and bound"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for gate in best.convergence.gates if best.convergence else ():
         table.add_row(gate.id, gate.result.value, gate.detail)
     return table
@@ -154,7 +155,17 @@ def to_json(tuned: Tuned) -> str:
 
 
 def _json(*, ok: bool = True, **content: object) -> str:
-    return json.dumps({"format_version": 1, "ok": ok, "findings": [], **content}, indent=2)
+    found = {"format_version": 1, "ok": ok, "findings": [], **content}
+    return json.dumps(_without_nan(found), indent=2, allow_nan=False)
+
+
+def _without_nan(value: Any) -> Any:
+    """The value with null for NaN and the infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _trial_json(trial: Trial) -> dict[str, Any]:

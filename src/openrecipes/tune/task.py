@@ -67,7 +67,7 @@ def build_rows_for(workload: Workload, model: ModelShape, out: Path) -> Mapping[
 def identity(workload: Workload, path: Path, rows: Mapping[str, Any]) -> dict[str, Any]:
     """What makes two tunes the same: with any of it changed, finished arms could not be compared."""
     return {
-        "workload": workload.model_dump(mode="json"),
+        "workload": workload.model_dump(mode="json", exclude={"model"}),  # a path of this machine; its hash follows
         "model_sha256": hashlib.sha256(workload.model_path(path).read_bytes()).hexdigest(),
         "rows_sha256": rows["rows_sha256"],
         "versions": {

@@ -65,8 +65,8 @@ class Trial:
 
 
 def _share_text(used: float | None) -> str:
-    """How much of a bound was used: `<1%`, `23%`, `4.8x`; nothing for a gate without a bound."""
-    if used is None:
+    """How much of a bound was used: `<1%`, `23%`, `4.8x`; nothing for a gate without a bound or a number."""
+    if used is None or not math.isfinite(used):
         return ""
     if used < 0.01:
         return "<1%"
@@ -80,7 +80,7 @@ def fastest(trials: list[Trial]) -> Trial | None:
 
 
 def tied_with(best: Trial, trials: list[Trial]) -> list[Trial]:
-    """Passing trials whose mean step time differs from the best by less than the noise of both.
+    """Passing trials whose mean step time differs from the best by no more than the noise of both.
 
     The noise is two standard errors of the difference of two means, from the step times of the
     windows: 2 * sqrt(s1^2/n1 + s2^2/n2) (Welch, Biometrika 34, 1947, without his degrees of freedom).
@@ -93,7 +93,7 @@ def tied_with(best: Trial, trials: list[Trial]) -> list[Trial]:
         and trial.figures
         and best.figures
         and abs(trial.figures.step_time_mean_s - best.figures.step_time_mean_s)
-        < 2 * math.hypot(_standard_error_s(trial.figures), _standard_error_s(best.figures))
+        <= 2 * math.hypot(_standard_error_s(trial.figures), _standard_error_s(best.figures))
     ]
 
 

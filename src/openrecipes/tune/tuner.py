@@ -26,12 +26,13 @@ from openrecipes.recipe.checkable import Level
 from openrecipes.recipe.parallel import Layout
 from openrecipes.tune.arms import Plan, reference_plans, run_arm, trial_plan
 from openrecipes.tune.entry import publish_winner
-from openrecipes.tune.journal import Journal
+from openrecipes.tune.journal import Journal, require_tune_folder
 from openrecipes.tune.judge import Judge
 from openrecipes.tune.observer import Observer
 from openrecipes.tune.task import Task, build_rows_for, identity
 from openrecipes.tune.trial import PASS, Trial, fastest
 from openrecipes.tune.workload import load_workload
+from openrecipes.verify.components import parse_component_results
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,6 +88,7 @@ def tune(path: Path, out: Path, observer: Observer) -> Tuned:
         MissingToolError: a package of the `rehearse` or `data` extra is missing.
         RunError: a reference run failed, so that no trial can be judged.
     """
+    require_tune_folder(out)
     workload = load_workload(path)
     model = read_config(workload.model_path(path))
     layouts = legal_layouts(model, workload.for_planner(workload.ranks))
@@ -102,6 +104,7 @@ def tune(path: Path, out: Path, observer: Observer) -> Tuned:
         if not task.components.exists():
             observer.phase("component tests")
             run_components(task.components, out / "host.log")
+        parse_component_results(task.components.read_bytes(), task.components)  # now, not after all trials
         plans = reference_plans(workload)
         observer.arms(len(plans) + len(layouts), len(journal.arms))
         for plan in plans:

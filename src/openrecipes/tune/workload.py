@@ -17,6 +17,9 @@ from openrecipes.recipe.parallel import Layout
 from openrecipes.recipe.reader import read_document
 from openrecipes.recipe.schema import inlined
 
+MOST_RANKS = 64
+"""Most CPU processes of one run; `rehearse --ranks` has the same limit."""
+
 
 def _layout_text(text: str) -> str:
     try:
@@ -90,7 +93,7 @@ class OptimizerFields(Fields):
 class Reference(Fields):
     """The arm that every trial is compared with."""
 
-    ranks: Size
+    ranks: Annotated[Size, Field(le=MOST_RANKS)]
     """Processes of the reference arm; 1 is the plainest reference."""
     layout: Annotated[Text, AfterValidator(_layout_text)]
     """Layout text of the reference arm."""
@@ -106,7 +109,7 @@ class Workload(Fields):
     """Path of an HF `config.json`, relative to the workload file."""
     author: Author
     """Author of the resulting entry."""
-    ranks: Annotated[Size, Field(le=64)]
+    ranks: Annotated[Size, Field(le=MOST_RANKS)]
     """CPU processes of a trial."""
     data: Data
     """Fixed rows."""

@@ -15,6 +15,7 @@ depend on the pyarrow version (it writes itself into the footer); `rows_sha256` 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,12 @@ class ParquetRows:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+
+    def abandon(self) -> None:
+        """Let go of the file as it is, after `close` or without it."""
+        self._writer.is_open = False  # else it would write a footer when it is collected
+        with contextlib.suppress(OSError):
+            self._file.close()
 
     def _flush(self) -> None:
         count = len(self._waiting)

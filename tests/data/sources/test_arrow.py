@@ -71,3 +71,15 @@ def test_a_record_that_is_too_long_or_no_utf8_is_a_counted_value(tmp_path):
     fine, long, broken = SpilledFile(tmp_path / "index").read([0, 1, 2])
     assert fine == {"prompt": "fine"}
     assert [found.kind for found in (long, broken) if isinstance(found, Unreadable)] == ["too_long", "invalid_utf8"]
+
+
+def test_a_field_that_only_other_records_have_is_not_there(tmp_path):
+    call = {"function": {"name": "f", "arguments": {"city": "Bonn"}}}
+    other = {"function": {"name": "g", "arguments": {"day": "today"}}}
+    records = [
+        {"messages": [{"role": "assistant", "content": "a"}]},
+        {"messages": [{"role": "assistant", "content": "", "tool_calls": [call, other]}]},
+    ]
+    pq.write_table(pa.Table.from_pylist(records), tmp_path / "a.parquet")
+    spill(tmp_path / "a.parquet", tmp_path / "index")
+    assert SpilledFile(tmp_path / "index").read([0, 1]) == records

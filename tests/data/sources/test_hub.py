@@ -85,7 +85,8 @@ from openrecipes.data.sources.open import open_source
 from openrecipes.errors import OpenRecipesError
 try:
     source = open_source(sys.argv[1], Path(sys.argv[2]))
-    print(json.dumps({"records": source.read(range(len(source))), "where": source.where(len(source) - 1)} | source.describe()))
+    last = len(source) - 1
+    print(json.dumps({"records": source.read(range(last + 1)), "where": source.where(last)} | source.describe()))
 except OpenRecipesError as error:
     print(error, file=sys.stderr)
     sys.exit(error.exit_code)

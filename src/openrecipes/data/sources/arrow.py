@@ -12,6 +12,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -86,9 +87,16 @@ def _record(row: pa.RecordBatch) -> Record:
     if row.nbytes > MAX_RECORD_BYTES:
         return Unreadable("too_long", f"{row.nbytes} bytes, at most {MAX_RECORD_BYTES} are read")
     try:
-        return row.to_pylist()[0]
+        return _without_nulls(row.to_pylist()[0])
     except UnicodeDecodeError as error:
         return Unreadable("invalid_utf8", str(error))
+
+
+def _without_nulls(found: Any) -> Any:
+    """A record without the fields that are null: a struct has every field that any record of the file has."""
+    if isinstance(found, dict):
+        return {key: _without_nulls(value) for key, value in found.items() if value is not None}
+    return [_without_nulls(value) for value in found] if isinstance(found, list) else found
 
 
 def _parquet(path: Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

@@ -47,7 +47,7 @@ def open_source(text: str, index: Path, progress: Callable[[str], None] = lambda
     if marker.exists():
         prepared = json.loads(marker.read_text(encoding="utf-8"))
         if prepared["text"] != text:
-            raise UsageError(f"{index} is the index of `{prepared['text']}`, not of `{text}`")
+            raise UsageError(f"{index} is the index of `{prepared['text']}`, not of `{text}`; remove it to begin anew")
         files = SourceFiles(root=Path(prepared["root"]), names=tuple(prepared["names"]), revision=prepared["revision"])
         return FileSource(files, index, prepared)
     files = resolve(text)
@@ -67,6 +67,13 @@ def open_source(text: str, index: Path, progress: Callable[[str], None] = lambda
     unfinished.write_text(json.dumps(prepared), encoding="utf-8")
     unfinished.rename(marker)  # the index is complete, or there is none
     return FileSource(files, index, prepared)
+
+
+def describe_source(text: str) -> dict[str, Any]:
+    """Names and hashes of the files that `text` names, without indexing them."""
+    files = resolve(text)
+    listed = [{"name": n, "sha256": sha256_of_file(path)} for n, path in zip(files.names, files.paths(), strict=True)]
+    return {"revision": files.revision, "files": listed}
 
 
 def resolve(text: str) -> SourceFiles:

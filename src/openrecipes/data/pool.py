@@ -1,0 +1,198 @@
+"""Who makes the blocks: this process, worker processes, or a Ray cluster; the blocks are the same."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from openrecipes.data.blocks import BlockJob, BlockMaker
+from openrecipes.errors import MissingToolError, RunError
+
+WorkerChoice = int | Literal["ray"]
+
+
+class Workers(Protocol):
+    """Makers of blocks; `ahead` is how many of them to hold in hand so that nobody waits."""
+
+    ahead: int
+
+    def submit(self, number: int) -> Any:
+        """Begin a block; the result is a ticket for `wait`."""
+        ...
+
+    def wait(self, ticket: Any) -> None:
+        """Return when the block's file is there, or raise what went wrong."""
+        ...
+
+    def close(self) -> None:
+        """Let the running blocks finish and end the workers."""
+        ...
+
+
+def open_workers(choice: WorkerChoice, job: BlockJob, maker: Callable[[], BlockMaker]) -> Workers:
+    """The workers for a job; `maker` makes the tools for a single worker, which is this process."""
+    if choice == "ray":
+        return _Ray(job)
+    return _Alone(maker) if choice == 1 else _Processes(choice, job)
+
+
+def blocks_in_order(job: BlockJob, count: int, workers: Workers, *, needed: Callable[[], int | None]) -> Iterator[Path]:
+    """Every block's file in order, as the blocks become ready; those that are there already are not made again.
+
+    `needed` estimates how many blocks the rows will take, None while nothing is known: no more are begun in
+    advance, so that little is made in vain.
+    """
+    tickets: deque[Any] = deque()
+    begun = 0
+    for number in range(count):
+        while begun < count and len(tickets) < workers.ahead:
+            enough = needed()
+            if begun > number and enough is not None and begun >= enough:
+                break
+            tickets.append(None if job.path(begun).exists() else workers.submit(begun))
+            begun += 1
+        ticket = tickets.popleft()
+        if ticket is not None:
+            workers.wait(ticket)
+        yield job.path(number)
+
+
+def one_thread_each() -> None:
+    """Keep the tokenizers' own threads out of it, in this process and those it starts: a worker is one core."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")
+
+
+class _Alone:
+    """This process makes each block when it is waited for."""
+
+    ahead = 1
+
+    def __init__(self, maker: Callable[[], BlockMaker]) -> None:
+        self._maker = maker()
+
+    def submit(self, number: int) -> int:
+        return number
+
+    def wait(self, ticket: int) -> None:
+        self._maker.make(ticket)
+
+    def close(self) -> None:
+        pass
+
+
+class _Processes:
+    """Worker processes, started afresh: a fork would copy the locks of this process's threads."""
+
+    def __init__(self, count: int, job: BlockJob) -> None:
+        self.ahead = 2 * count
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(count, mp_context=context, initializer=_start, initargs=(job,))
+
+    def submit(self, number: int) -> Future[None]:
+        try:
+            return self._pool.submit(_make, number)
+        except BrokenProcessPool as error:
+            raise _worker_died() from error
+
+    def wait(self, ticket: Future[None]) -> None:
+        try:
+            ticket.result()
+        except BrokenProcessPool as error:
+            raise _worker_died() from error
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Ray:
+    """One actor for each CPU of the cluster, which must see source, tokenizer and output under the same paths."""
+
+    def __init__(self, job: BlockJob) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise MissingToolError(
+                "package `ray` is not installed; install it with `pip install openrecipes[ray]`"
+            ) from None
+        self._ray: Any = ray  # its types know neither actors' methods nor `exceptions`
+        self._started = not ray.is_initialized()
+        if self._started:
+            ray.init(log_to_driver=False, configure_logging=False)  # RAY_ADDRESS names a cluster that is there
+        actor: Any = ray.remote(num_cpus=1)(_RayMaker)
+        count = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._actors = [actor.remote(job) for _ in range(count)]
+        self.ahead = 2 * count
+
+    def submit(self, number: int) -> Any:
+        return self._actors[number % len(self._actors)].make.remote(number)
+
+    def wait(self, ticket: Any) -> None:
+        try:
+            self._ray.get(ticket)
+        except self._ray.exceptions.RayTaskError as error:
+            raise error.cause or RunError(f"a block failed on Ray: {error}") from error
+        except self._ray.exceptions.RayError as error:
+            reason = str(error).splitlines()[0]
+            raise RunError(
+                f"a Ray worker died: {reason}; the same command goes on after the finished blocks"
+            ) from error
+
+    def close(self) -> None:
+        for actor in self._actors:
+            self._ray.kill(actor)
+        if self._started:
+            self._ray.shutdown()
+
+
+class _RayMaker:
+    def __init__(self, job: BlockJob) -> None:
+        one_thread_each()
+        self._maker = BlockMaker(job)
+
+    def make(self, number: int) -> None:
+        self._maker.make(number)
+
+
+_maker: BlockMaker | Exception  # a worker process's own
+
+
+def _start(job: BlockJob) -> None:
+    global _maker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    one_thread_each()
+    try:
+        _maker = BlockMaker(job)
+    except Exception as error:  # raised here, the pool would only say that it is broken
+        _maker = error
+
+
+def _make(number: int) -> None:
+    if isinstance(_maker, Exception):
+        raise _maker
+    _maker.make(number)
+
+
+def _end_with_parent() -> None:
+    """A parent that is killed tells nobody; its sentinel becomes ready all the same."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _worker_died() -> RunError:
+    return RunError(
+        "a worker process died, killed or out of memory; the same command goes on after the finished blocks "
+        "(with fewer --workers where memory is short)"
+    )

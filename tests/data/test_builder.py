@@ -110,24 +110,28 @@ def test_ray_makes_the_same_rows(built, toy_source, tmp_path, monkeypatch):
 def run_toy(source: Path, out: Path, *arguments: str, slow: float = 0) -> subprocess.Popen[str]:
     command = [sys.executable, toy.__file__, str(source), str(out), *arguments]
     environment = {**os.environ, "TOY_SLOW": str(slow)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
 
 
 def test_a_build_killed_at_20_random_points_finishes_with_the_same_bytes(built, toy_source, tmp_path):
     out = tmp_path / "rows"
     chance = random.Random(4)
-    died, finished_early = 0, 0
-    while died < 16:
-        process = run_toy(toy_source, out, "--die-at", str(chance.randrange(1, 160)))
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode in (-signal.SIGKILL, 0), errors
-        died += process.returncode != 0
-        if out.exists():  # complete, or not there at all
-            assert content(out) == content(built[0])
-            finished_early += 1
-            shutil.rmtree(out)
-    assert finished_early < died  # else the kills came too late to prove anything
-    for _ in range(4):  # by the clock, with workers
+    died, finished = 0, 0
+    with run_toy(toy_source, out, "--die-at-each") as process:
+        while died < 17:
+            # Between two files, and in the midst of one: index, blocks and rows have some thousand bytes each.
+            point = f"byte {chance.randrange(1, 15_000)}" if died % 3 == 0 else f"event {chance.randrange(1, 190)}"
+            print(point, file=process.stdin, flush=True)
+            code = int(process.stdout.readline())
+            assert code in (-signal.SIGKILL, -signal.SIGXFSZ, 0)
+            died += code != 0
+            if out.exists():  # complete, or not there at all
+                assert content(out) == content(built[0])
+                finished += 1
+                shutil.rmtree(out)
+    assert finished < died  # else the kills came too late to prove anything
+    for _ in range(3):  # by the clock, with workers
         process = run_toy(toy_source, out, "--workers", "2", slow=0.05)
         time.sleep(chance.uniform(0.5, 3))
         process.kill()

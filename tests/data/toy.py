@@ -104,16 +104,38 @@ def _die_at(event: int) -> None:
     sys.addaudithook(hook)
 
 
+def _die_in_file(byte: int) -> None:
+    """Have the kernel kill this process in the midst of a write, where a file would grow beyond so many bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (byte, byte))
+
+
+def _die_at_each(source: Path, out: Path) -> None:
+    """A fork a line, so that the imports are paid once; prints each one's exit code."""
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            kind, number = line.split()
+            _die_at(int(number)) if kind == "event" else _die_in_file(int(number))
+            build(source, out)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+    sys.exit(0)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("source")
     parser.add_argument("out", type=Path)
     parser.add_argument("--workers", default="1")
-    parser.add_argument("--die-at", type=int)
+    parser.add_argument(
+        "--die-at-each", action="store_true", help="for each line on stdin, `event N` or `byte N`, build and die there"
+    )
     parser.add_argument("--file-bytes", type=int)
     given = parser.parse_args()
-    if given.die_at:
-        _die_at(given.die_at)
+    if given.die_at_each:
+        _die_at_each(given.source, given.out)
     if given.file_bytes:
         resource.setrlimit(resource.RLIMIT_FSIZE, (given.file_bytes, given.file_bytes))
     try:

@@ -23,19 +23,20 @@ class RowsProgress:
             TimeRemainingColumn(),
             console=console,
             transient=True,
+            disable=not console.is_terminal,
         )
         self._task = self._progress.add_task("rows", total=None, visible=False, speed="")
 
     def __enter__(self) -> RowsProgress:
-        """Start drawing."""
-        self._progress.start()
+        """Nothing is drawn before there is something to show."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Take the bar off the terminal."""
-        self._progress.stop()
+        if self._progress.live.is_started:
+            self._progress.stop()
 
     def phase(self, text: str) -> None:
         """Print the stage that began."""
@@ -43,6 +44,7 @@ class RowsProgress:
 
     def rows(self, done: int, total: int, row_tokens: int) -> None:
         """Move the bar."""
+        self._progress.start()  # does nothing the second time
         task = self._progress.tasks[0]
         self._progress.update(self._task, completed=done, total=total, visible=True)
         speed = f"{task.speed * row_tokens:,.0f} tokens/s" if task.speed else ""

@@ -75,22 +75,23 @@ class BlockMaker:
         """Write block `number`."""
         start = number * self._job.size
         stop = min(start + self._job.size, len(self._order))
+        records = self._order.places(start, stop).tolist()
         results: list[Document | Rejected] = []
-        for first in range(start, stop, _RECORDS_A_CALL):
-            results += self._encode(first, min(first + _RECORDS_A_CALL, stop))
+        for first in range(0, len(records), _RECORDS_A_CALL):
+            results += self._encode(start + first, records[first : first + _RECORDS_A_CALL])
         _write(self._job.path(number), results)
 
-    def _encode(self, start: int, stop: int) -> list[Document | Rejected]:
-        places = self._order.places(start, stop).tolist()
+    def _encode(self, first: int, records: Sequence[int]) -> list[Document | Rejected]:
+        """What the records at the places from `first` on become."""
         read = [
             record if isinstance(record, Unreadable) else read_conversation(record)
-            for record in self._source.read(places)
+            for record in self._source.read(records)
         ]
         encoded = iter(self._encoder.encode([found for found in read if isinstance(found, Conversation)]))
         found = [next(encoded) if isinstance(one, Conversation) else one for one in read]
         return [
-            one if isinstance(one, Document) else self._rejected(start + number, place, one)
-            for number, (place, one) in enumerate(zip(places, found, strict=True))
+            one if isinstance(one, Document) else self._rejected(place, record, one)
+            for place, (record, one) in enumerate(zip(records, found, strict=True), first)
         ]
 
     def _rejected(self, place: int, record: int, why: Rejection | Unreadable) -> Rejected:
@@ -134,8 +135,11 @@ def _write(path: Path, results: Sequence[Document | Rejected]) -> None:
     data = io.BytesIO()
     np.savez(data, **arrays)  # a zip archive: its checksums find a damaged block
     unfinished = path.with_suffix(f".{os.getpid()}.tmp")
-    with unfinished.open("wb") as file:
-        file.write(data.getbuffer())
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.rename(path)
+    try:
+        with unfinished.open("wb") as file:
+            file.write(data.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(path)
+    finally:
+        unfinished.unlink(missing_ok=True)  # where the disk is full, half a block is in the way

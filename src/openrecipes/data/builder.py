@@ -80,6 +80,8 @@ def _build(options: BuildOptions, encoder: ConversationEncoder, eos: int, progre
     )
     _require_same_blocks(work, _blocks_identity(options, encoder, source))
     job.folder.mkdir(exist_ok=True)
+    for left_behind in job.folder.glob("*.tmp"):  # by a worker that was killed
+        left_behind.unlink(missing_ok=True)
     unfinished = work / "rows"
     shutil.rmtree(unfinished, ignore_errors=True)  # rows are quickly written again from the blocks
     unfinished.mkdir()

@@ -27,6 +27,7 @@ _SHAREGPT = {
 }
 # The names that transformers reads reasoning under, the first that is there winning.
 _REASONING = ("reasoning_content", "thinking", "reasoning")
+_DEEPEST = 100  # of a call's arguments or a tool's schema: the same limit on every Python
 
 
 class RejectionKind(str, Enum):
@@ -205,12 +206,14 @@ def _tools(found: Any) -> tuple[Mapping[str, Any], ...] | None:
     return tuple(_json(tool, "tools") for tool in tools)
 
 
-def _json(found: Any, where: str) -> Any:
+def _json(found: Any, where: str, depth: int = _DEEPEST) -> Any:
     """A plain copy whose texts are UTF-8; a null inside a call or a tool may mean something, so it stays."""
+    if depth == 0:
+        raise _RejectedError(RejectionKind.BAD_TYPE, f"{where}: nested deeper than {_DEEPEST}")
     if isinstance(found, Mapping):
-        return {_text(key, where): _json(value, where) for key, value in found.items()}
+        return {_text(key, where): _json(value, where, depth - 1) for key, value in found.items()}
     if isinstance(found, list | tuple):
-        return [_json(value, where) for value in found]
+        return [_json(value, where, depth - 1) for value in found]
     if isinstance(found, str):
         return _text(found, where)
     if found is None or isinstance(found, bool | int | float):

@@ -79,6 +79,7 @@ class BlockMaker:
         results: list[Document | Rejected] = []
         for first in range(0, len(records), _RECORDS_A_CALL):
             results += self._encode(start + first, records[first : first + _RECORDS_A_CALL])
+        self._source.require_untouched()  # a block of other bytes would outlive their being put back
         _write(self._job.path(number), results)
 
     def _encode(self, first: int, records: Sequence[int]) -> list[Document | Rejected]:

@@ -40,3 +40,7 @@ class Source(Protocol):
     def describe(self) -> dict[str, Any]:
         """What the records are: revision, and size and SHA-256 of every file."""
         ...
+
+    def require_untouched(self) -> None:
+        """Raise a UsageError where what was read so far may be of other bytes than those described."""
+        ...

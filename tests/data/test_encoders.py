@@ -92,7 +92,21 @@ def test_an_engine_that_cannot_read_the_tokenizer_is_said(fast, reference):
     found = choose_engine("auto", '{"model": 3}', reference)
     assert found.encoder is reference
     assert found.fall_back is not None
-    assert "cannot read" in found.fall_back
+    assert "cannot be used" in found.fall_back
+
+
+def test_an_engine_that_panics_is_said(reference, tokenizer_json, monkeypatch):
+    class Panic(BaseException):
+        pass
+
+    def panic(*_):
+        raise Panic("out of range")
+
+    pytest.importorskip("fastokens")
+    monkeypatch.setattr(FastEncoder, "encode_unchecked", panic)
+    found = choose_engine("auto", tokenizer_json, reference)
+    assert found.encoder is reference
+    assert "out of range" in str(found.fall_back)
 
 
 def test_a_tokenizer_that_the_reference_cannot_read_is_an_error():

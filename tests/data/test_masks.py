@@ -19,7 +19,11 @@ from openrecipes.data.masks import chatml_spans, targets_in
 from openrecipes.data.template import TemplateFailedError
 
 ENGINES = ("hf", "fastokens")
-FOLDERS = {"qwen3_5": assets.qwen3_5_checkpoint, "qwen3": assets.qwen3_checkpoint}
+FOLDERS = {
+    "qwen3_5": assets.qwen3_5_checkpoint,
+    "qwen3": assets.qwen3_checkpoint,
+    "qwen3_5, 248k tokens": assets.qwen3_5_vocabulary,
+}
 
 
 @cache
@@ -208,7 +212,13 @@ def test_more_than_5000_real_conversations_are_masked_as_the_independent_impleme
 
 @pytest.mark.parametrize(
     ("template", "loss_mask"),
-    [("qwen3_5", "qwen3"), ("qwen3", "qwen3"), ("qwen3", "qwen3_5"), ("qwen3_5", "assistant"), ("qwen3_5", "qwen3_5")],
+    [
+        ("qwen3_5", "qwen3"),
+        ("qwen3", "qwen3"),
+        ("qwen3", "qwen3_5"),
+        ("qwen3_5", "assistant"),
+        ("qwen3_5, 248k tokens", "qwen3_5"),
+    ],
 )
 def test_other_masks_and_templates_on_a_part_of_the_real_conversations(template, loss_mask):
     chats = real_conversations()[::53]

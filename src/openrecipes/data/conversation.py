@@ -93,7 +93,10 @@ class _RejectedError(Exception):
 def read_conversation(raw: Mapping[str, Any]) -> Conversation | Rejection:
     """Read one record of a dataset, or say why it holds no conversation."""
     try:
-        messages = [_message(found, f"message {number}") for number, found in enumerate(_raw_messages(raw))]
+        messages = [
+            _plain_message(found) or _message(found, f"message {number}")
+            for number, found in enumerate(_raw_messages(raw))
+        ]
         if not messages:
             return Rejection(RejectionKind.NO_MESSAGES, "the list of messages is empty")
         if raw.get("system"):
@@ -120,6 +123,15 @@ def _raw_messages(raw: Mapping[str, Any]) -> Sequence[Any]:
 
 def _side(found: Any, role: str, key: str) -> Sequence[Any]:
     return [{"role": role, "content": found}] if isinstance(found, str) else _list(found, key)
+
+
+def _plain_message(raw: Any) -> Message | None:
+    """The same as `_message` for what most messages are: a role and a text, and nothing else."""
+    if isinstance(raw, dict) and len(raw) == 2:
+        role, content = raw.get("role"), raw.get("content")
+        if role in _ROLES and isinstance(content, str) and content.isascii() and content.strip():
+            return Message(role, content)
+    return None
 
 
 def _message(raw: Any, where: str) -> Message:

@@ -127,8 +127,10 @@ def choose_engine(engine: str, tokenizer_json: str, reference: HfEncoder) -> Eng
         problem = self_check(fast, reference)
     except ImportError:
         problem = "fastokens is not installed; `pip install openrecipes[fast]` makes this thirty times as fast"
-    except Exception as error:  # its Rust side raises what it likes for a tokenizer it does not know
-        problem = f"fastokens cannot read the tokenizer.json: {error}"
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of its Rust side is no Exception
+        problem = f"fastokens cannot be used with this tokenizer.json: {error}"
     else:
         if problem is None:
             return EngineChoice(encoder=fast, version=version("fastokens"))

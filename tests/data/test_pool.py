@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 from hypothesis import given
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from openrecipes.data.blocks import BlockJob
 from openrecipes.data.pool import blocks_in_order
+from openrecipes.errors import ContentError, Finding, Severity
 
 
 class Recorded:
@@ -32,7 +34,7 @@ class Recorded:
 
 
 def job(folder: Path) -> BlockJob:
-    return BlockJob(source="", index=folder, make_encoder=lambda: None, seed=0, size=1, folder=folder)
+    return BlockJob(source="", index=folder, make_encoder=lambda: None, eos_token="", seed=0, size=1, folder=folder)
 
 
 @given(st.integers(0, 30), st.integers(1, 9))
@@ -66,3 +68,10 @@ def test_blocks_that_are_there_are_not_begun(tmp_path):
     workers = Recorded(ahead=2)
     assert len(list(blocks_in_order(made, 5, workers, needed=lambda: None))) == 5
     assert workers.begun == [0, 2, 4]
+
+
+def test_an_error_with_findings_arrives_whole_from_another_process():
+    finding = Finding(id="F003", severity=Severity.ERROR, message="torn", remedy="mend", path=Path("a"), line=3)
+    error = pickle.loads(pickle.dumps(ContentError([finding])))
+    assert error.findings == (finding,)
+    assert str(error) == "a:3: error F003: torn\n    mend"

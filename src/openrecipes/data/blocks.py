@@ -13,6 +13,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,14 +36,26 @@ class Encoder(Protocol):
         """One answer for each conversation, in their order."""
         ...
 
+    def describe(self) -> dict[str, Any]:
+        """What decides the ids, and under `engine` what does not."""
+        ...
+
+    def special(self, name: str) -> int:
+        """The id of a special token."""
+        ...
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BlockJob:
-    """Everything that decides what a block holds, and where it goes; it travels to the workers."""
+    """Everything that decides what a block holds, and where it goes; it travels to the workers.
+
+    The index of the source need not be there before the first block is asked for.
+    """
 
     source: str
     index: Path
     make_encoder: Callable[[], Encoder]
+    eos_token: str
     seed: int
     size: int
     folder: Path
@@ -62,14 +75,32 @@ class Rejected:
     detail: str
 
 
-class BlockMaker:
-    """A worker's tools, made once a process."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Described:
+    """What a worker's encoder is, and the id of the token that stands between conversations."""
 
-    def __init__(self, job: BlockJob, *, encoder: Encoder | None = None, source: Source | None = None) -> None:
+    encoder: dict[str, Any]
+    eos_id: int
+
+
+class BlockMaker:
+    """A worker's tools, made once a process: the encoder at once, the source when the first block is asked for."""
+
+    def __init__(self, job: BlockJob) -> None:
         self._job = job
-        self._encoder = encoder or job.make_encoder()
-        self._source = source or open_source(job.source, job.index)
-        self._order = Permutation(len(self._source), job.seed)
+        self._encoder = job.make_encoder()
+
+    @cached_property
+    def _source(self) -> Source:
+        return open_source(self._job.source, self._job.index)
+
+    @cached_property
+    def _order(self) -> Permutation:
+        return Permutation(len(self._source), self._job.seed)
+
+    def describe(self) -> Described:
+        """What the encoder is."""
+        return Described(encoder=self._encoder.describe(), eos_id=self._encoder.special(self._job.eos_token))
 
     def make(self, number: int) -> None:
         """Write block `number`."""

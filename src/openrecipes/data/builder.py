@@ -14,21 +14,21 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import openrecipes
 from openrecipes.data import permutation
-from openrecipes.data.blocks import BlockJob, BlockMaker
+from openrecipes.data.blocks import BlockJob, BlockMaker, Described
 from openrecipes.data.encode import ConversationEncoder
 from openrecipes.data.formats import open_writer
 from openrecipes.data.manifest import MANIFEST, ids_decided_by, read_manifest, same_rows, write_manifest
 from openrecipes.data.options import BuildOptions
 from openrecipes.data.packages import sha256_of_file
 from openrecipes.data.packing import Packer
-from openrecipes.data.pool import blocks_in_order, one_thread_each, open_workers
+from openrecipes.data.pool import Workers, blocks_in_order, one_thread_each, open_workers
 from openrecipes.data.sources.open import FileSource, describe_source, open_source
 from openrecipes.data.writer import OrderedWriter, Progress
 from openrecipes.errors import RunError, UsageError
@@ -47,14 +47,21 @@ def build(options: BuildOptions, progress: Progress) -> dict[str, Any]:
         RunError: the disk is full, or a worker died. The same command goes on.
     """
     one_thread_each()
-    encoder = ConversationEncoder(options.encode)
-    eos = encoder.special(options.eos_token)
+    work = options.work.resolve()
+    job = BlockJob(
+        source=options.source,
+        index=work / "index",
+        make_encoder=partial(ConversationEncoder, options.encode),
+        eos_token=options.eos_token,
+        seed=options.seed,
+        size=options.block_size,
+        folder=work / "blocks",
+    )
     if options.out.exists():
-        manifest = _finished(options, encoder, progress)
+        manifest = _finished(options, job, progress)
     else:
         try:
-            with _work_folder(options.work):
-                manifest = _build(options, encoder, eos, progress)
+            manifest = _build(options, job, work, progress)
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
@@ -62,59 +69,59 @@ def build(options: BuildOptions, progress: Progress) -> dict[str, Any]:
                 f"no room left for {options.work} ({error.strerror}); make room and run the same command again: "
                 "it goes on after the finished blocks"
             ) from error
-    shutil.rmtree(options.work, ignore_errors=True)
+    shutil.rmtree(work, ignore_errors=True)
     return manifest
 
 
-def _build(options: BuildOptions, encoder: ConversationEncoder, eos: int, progress: Progress) -> dict[str, Any]:
-    work = options.work.resolve()
-    source = open_source(options.source, work / "index", progress.phase)
-    source.require_unchanged()
-    job = BlockJob(
-        source=options.source,
-        index=work / "index",
-        make_encoder=partial(ConversationEncoder, options.encode),
-        seed=options.seed,
-        size=options.block_size,
-        folder=work / "blocks",
+def _build(options: BuildOptions, job: BlockJob, work: Path, progress: Progress) -> dict[str, Any]:
+    with open_workers(options.workers, job) as workers:
+        described = workers.describe()
+        with _work_folder(work):
+            source = open_source(options.source, job.index, progress.phase)
+            source.require_unchanged()
+            _require_same_blocks(work, _blocks_identity(options, described, source))
+            _clear(job.folder, "*.tmp")  # left behind by a worker that was killed
+            unfinished = work / "rows"
+            _clear(unfinished, "*")  # rows are quickly written again from the blocks
+            progress.phase(f"{len(source)} conversations, workers: {options.workers}, blocks of {job.size}")
+            writer = _write_rows(options, job, described, workers, -(-len(source) // job.size), unfinished, progress)
+            source.require_unchanged()
+            manifest = _manifest(options, described, source, writer, unfinished)
+            write_manifest(unfinished, manifest)
+            unfinished.rename(options.out)
+            return manifest
+
+
+def _write_rows(
+    options: BuildOptions,
+    job: BlockJob,
+    described: Described,
+    workers: Workers,
+    blocks: int,
+    folder: Path,
+    progress: Progress,
+) -> OrderedWriter:
+    rows = open_writer(options.format, folder, row_tokens=options.row_tokens, source_name=options.source_name)
+    packer = Packer(
+        eos=described.eos_id, eos_supervised=options.eos_supervised, row_tokens=options.row_tokens, clear_first=True
     )
-    _require_same_blocks(work, _blocks_identity(options, encoder, source))
-    job.folder.mkdir(exist_ok=True)
-    for left_behind in job.folder.glob("*.tmp"):  # by a worker that was killed
-        left_behind.unlink(missing_ok=True)
-    unfinished = work / "rows"
-    shutil.rmtree(unfinished, ignore_errors=True)  # rows are quickly written again from the blocks
-    unfinished.mkdir()
-    rows = open_writer(options.format, unfinished, row_tokens=options.row_tokens, source_name=options.source_name)
     writer = OrderedWriter(
-        packer=Packer(eos=eos, eos_supervised=options.eos_supervised, row_tokens=options.row_tokens, clear_first=True),
+        packer=packer,
         writer=rows,
         rows=options.rows,
         row_tokens=options.row_tokens,
         max_rejected=options.max_rejected,
         progress=progress,
     )
-    count = -(-len(source) // job.size)
-    progress.phase(f"{len(source)} conversations, {options.workers} worker(s), blocks of {job.size}")
-    with ExitStack() as cleanup:
-        cleanup.callback(rows.abandon)
-        workers = open_workers(options.workers, job, lambda: BlockMaker(job, encoder=encoder, source=source))
-        cleanup.callback(workers.close)
-        writer.write(blocks_in_order(job, count, workers, needed=partial(writer.blocks_needed, job.size)))
-    source.require_unchanged()
-    manifest = _manifest(options, encoder, eos, source, writer, unfinished)
-    write_manifest(unfinished, manifest)
-    unfinished.rename(options.out)
-    return manifest
+    try:
+        writer.write(blocks_in_order(job, blocks, workers, needed=partial(writer.blocks_needed, job.size)))
+    finally:
+        rows.abandon()
+    return writer
 
 
 def _manifest(
-    options: BuildOptions,
-    encoder: ConversationEncoder,
-    eos: int,
-    source: FileSource,
-    writer: OrderedWriter,
-    folder: Path,
+    options: BuildOptions, described: Described, source: FileSource, writer: OrderedWriter, folder: Path
 ) -> dict[str, Any]:
     rejections = writer.write_rejections(folder)
     return {
@@ -122,11 +129,11 @@ def _manifest(
         "tool": {"name": "openrecipes", "version": openrecipes.__version__},
         "options": options.to_json(),
         "source": source.describe(),
-        "encoder": encoder.describe(),
+        "encoder": described.encoder,
         "packing": {
             "permutation": permutation.NAME,
             "eos_token": options.eos_token,
-            "eos_id": eos,
+            "eos_id": described.eos_id,
             "eos_supervised": options.eos_supervised,
             "first_token_of_a_row_supervised": False,
             "rows_without_targets": writer.rows_without_targets,
@@ -138,13 +145,13 @@ def _manifest(
     }
 
 
-def _finished(options: BuildOptions, encoder: ConversationEncoder, progress: Progress) -> dict[str, Any]:
+def _finished(options: BuildOptions, job: BlockJob, progress: Progress) -> dict[str, Any]:
     """The manifest of rows that are there already, if they are the ones asked for."""
     if not (options.out / MANIFEST).is_file():
         raise UsageError(f"{options.out} exists and holds no rows of a build; choose another folder")
     manifest = read_manifest(options.out)
     progress.phase(f"{options.out} is there; comparing it with what is asked for")
-    if differing := same_rows(manifest, options, encoder.describe(), describe_source(options.source)):
+    if differing := same_rows(manifest, options, BlockMaker(job).describe().encoder, describe_source(options.source)):
         raise UsageError(
             f"{options.out} holds rows of other options ({', '.join(differing)} differ); "
             "choose another folder or remove that one"
@@ -152,12 +159,12 @@ def _finished(options: BuildOptions, encoder: ConversationEncoder, progress: Pro
     return manifest
 
 
-def _blocks_identity(options: BuildOptions, encoder: ConversationEncoder, source: FileSource) -> dict[str, Any]:
+def _blocks_identity(options: BuildOptions, described: Described, source: FileSource) -> dict[str, Any]:
     """What decides the blocks; an unfinished build may go on with other rows, but not with other blocks."""
     return {
         "tool version": openrecipes.__version__,
         "source": source.describe(),
-        "encoder": ids_decided_by(encoder.describe()),
+        "encoder": ids_decided_by(described.encoder),
         "seed": options.seed,
         "block size": options.block_size,
         "permutation": permutation.NAME,
@@ -177,6 +184,12 @@ def _require_same_blocks(work: Path, identity: dict[str, Any]) -> None:
             f"{work} is an unfinished build of another {', another '.join(differing)}; "
             "finish it with its own command, or remove it to begin anew"
         )
+
+
+def _clear(folder: Path, pattern: str) -> None:
+    folder.mkdir(exist_ok=True)
+    for path in folder.glob(pattern):
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -10,11 +10,12 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from openrecipes.data.blocks import BlockJob, BlockMaker
+from openrecipes.data.blocks import BlockJob, BlockMaker, Described
 from openrecipes.errors import MissingToolError, RunError
 
 WorkerChoice = int | Literal["ray"]
@@ -24,6 +25,10 @@ class Workers(Protocol):
     """Makers of blocks; `ahead` is how many of them to hold in hand so that nobody waits."""
 
     ahead: int
+
+    def describe(self) -> Described:
+        """What the workers' encoders are, when one of them is loaded."""
+        ...
 
     def submit(self, number: int) -> Any:
         """Begin a block; the result is a ticket for `wait`."""
@@ -38,11 +43,14 @@ class Workers(Protocol):
         ...
 
 
-def open_workers(choice: WorkerChoice, job: BlockJob, maker: Callable[[], BlockMaker]) -> Workers:
-    """The workers for a job; `maker` makes the tools for a single worker, which is this process."""
-    if choice == "ray":
-        return _Ray(job)
-    return _Alone(maker) if choice == 1 else _Processes(choice, job)
+@contextmanager
+def open_workers(choice: WorkerChoice, job: BlockJob) -> Iterator[Workers]:
+    """The workers for a job, loading their encoders; a single one is this process."""
+    workers = _Ray(job) if choice == "ray" else _Alone(job) if choice == 1 else _Processes(choice, job)
+    try:
+        yield workers
+    finally:
+        workers.close()
 
 
 def blocks_in_order(job: BlockJob, count: int, workers: Workers, *, needed: Callable[[], int | None]) -> Iterator[Path]:
@@ -77,8 +85,11 @@ class _Alone:
 
     ahead = 1
 
-    def __init__(self, maker: Callable[[], BlockMaker]) -> None:
-        self._maker = maker()
+    def __init__(self, job: BlockJob) -> None:
+        self._maker = BlockMaker(job)
+
+    def describe(self) -> Described:
+        return self._maker.describe()
 
     def submit(self, number: int) -> int:
         return number
@@ -97,6 +108,11 @@ class _Processes:
         self.ahead = 2 * count
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(count, mp_context=context, initializer=_start, initargs=(job,))
+        # A process is started for each call that finds none idle: all of them load now, at the same time.
+        self._described = [self._pool.submit(_describe) for _ in range(count)]
+
+    def describe(self) -> Described:
+        return self._result(self._described[0])
 
     def submit(self, number: int) -> Future[None]:
         try:
@@ -105,8 +121,11 @@ class _Processes:
             raise _worker_died() from error
 
     def wait(self, ticket: Future[None]) -> None:
+        self._result(ticket)
+
+    def _result(self, ticket: Future[Any]) -> Any:
         try:
-            ticket.result()
+            return ticket.result()
         except BrokenProcessPool as error:
             raise _worker_died() from error
 
@@ -136,9 +155,15 @@ class _Ray:
     def submit(self, number: int) -> Any:
         return self._actors[number % len(self._actors)].make.remote(number)
 
+    def describe(self) -> Described:
+        return self._result(self._actors[0].describe.remote())
+
     def wait(self, ticket: Any) -> None:
+        self._result(ticket)
+
+    def _result(self, ticket: Any) -> Any:
         try:
-            self._ray.get(ticket)
+            return self._ray.get(ticket)
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause or RunError(f"a block failed on Ray: {error}") from error
         except self._ray.exceptions.RayError as error:
@@ -159,6 +184,9 @@ class _RayMaker:
         one_thread_each()
         self._maker = BlockMaker(job)
 
+    def describe(self) -> Described:
+        return self._maker.describe()
+
     def make(self, number: int) -> None:
         self._maker.make(number)
 
@@ -177,10 +205,18 @@ def _start(job: BlockJob) -> None:
         _maker = error
 
 
+def _describe() -> Described:
+    return _own_maker().describe()
+
+
 def _make(number: int) -> None:
+    _own_maker().make(number)
+
+
+def _own_maker() -> BlockMaker:
     if isinstance(_maker, Exception):
         raise _maker
-    _maker.make(number)
+    return _maker
 
 
 def _end_with_parent() -> None:

@@ -24,22 +24,22 @@ def preview(options: BuildOptions, progress: Progress) -> dict[str, Any]:
     The index of the source is made as in a build, so a large source takes as long as its files take to read.
     """
     one_thread_each()
-    encoder = ConversationEncoder(options.encode)
-    eos = encoder.special(options.eos_token)
     with tempfile.TemporaryDirectory(prefix="openrecipes-") as temporary:
         folder = Path(temporary)
-        source = open_source(options.source, folder / "index", progress.phase)
-        if not len(source):
-            raise UsageError(f"source {options.source} holds no conversations")
         job = BlockJob(
             source=options.source,
             index=folder / "index",
             make_encoder=partial(ConversationEncoder, options.encode),
+            eos_token=options.eos_token,
             seed=options.seed,
             size=options.block_size,
             folder=folder,
         )
-        maker = BlockMaker(job, encoder=encoder, source=source)
+        maker = BlockMaker(job)
+        described = maker.describe()
+        source = open_source(options.source, job.index, progress.phase)
+        if not len(source):
+            raise UsageError(f"source {options.source} holds no conversations")
         started = time.process_time()
         maker.make(0)
         cpu_seconds = time.process_time() - started
@@ -53,8 +53,8 @@ def preview(options: BuildOptions, progress: Progress) -> dict[str, Any]:
         "name": options.source_name,
         "options": options.to_json(),
         "source": {"conversations": len(source), **source.describe()},
-        "encoder": encoder.describe(),
-        "eos_id": eos,
+        "encoder": described.encoder,
+        "eos_id": described.eos_id,
         "sample": {
             "conversations": len(found),
             "rejected": dict(sorted(rejected.items())),

@@ -63,6 +63,7 @@ def rebuild(folder: Path, progress: Progress) -> list[Finding]:
     with tempfile.TemporaryDirectory(prefix="openrecipes-") as temporary:
         try:
             given = manifest["options"] | {"encode": EncodeOptions(**manifest["options"]["encode"])}
+            given["workers"] = 1 if given["workers"] == "ray" else given["workers"]  # the rows are the same
             options = BuildOptions(**given, out=Path(temporary) / "rows")
         except (KeyError, TypeError) as error:
             raise ContentError([_finding("F012", folder / MANIFEST, f"the options are incomplete: {error}")]) from error

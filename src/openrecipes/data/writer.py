@@ -84,7 +84,8 @@ class OrderedWriter:
         raise UsageError(
             f"the source gives {self.rows.rows} rows of {self._row_tokens} tokens, {self._wanted} were asked for: "
             f"{self.conversations.used} of its {self.conversations.read} conversations were usable, "
-            f"{self.rows_without_targets} rows had no target; ask for fewer or shorter rows (the finished blocks are kept)"
+            f"{self.rows_without_targets} rows had no target; ask for fewer or shorter rows "
+            "(the finished blocks are kept)"
         )
 
     def write_rejections(self, folder: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def built(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, while Megatron-Core is imported
+@pytest.mark.filterwarnings("ignore")  # of torch and Megatron-Core, while they are imported
 def test_megatrons_own_dataset_reads_every_row(built):
     from megatron.core.datasets.indexed_dataset import IndexedDataset
 

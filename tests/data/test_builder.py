@@ -16,9 +16,10 @@ import pytest
 import toy
 
 from openrecipes.data import blocks
-from openrecipes.data.formats import reader
+from openrecipes.data.formats import FORMATS, reader
 from openrecipes.data.permutation import Permutation
 from openrecipes.data.rows import rows_sha256
+from openrecipes.data.verify import verify
 from openrecipes.errors import ContentError, RunError, UsageError
 
 
@@ -99,12 +100,32 @@ def test_workers_and_blocks_change_nothing_but_their_own_record(built, toy_sourc
     assert (tmp_path / "rows" / "rows.parquet").read_bytes() == (built[0] / "rows.parquet").read_bytes()
 
 
+def test_every_format_holds_the_same_rows_and_the_same_bytes_each_time(built, toy_source, tmp_path):
+    hashes = {built[1]["rows_sha256"]}
+    for name in FORMATS:
+        manifest = toy.build(toy_source, tmp_path / name, format=name)
+        hashes.add(manifest["rows_sha256"])
+        assert manifest["doc_starts_sha256"] == built[1]["doc_starts_sha256"]
+        assert verify(tmp_path / name, toy.Quiet()) == []
+        toy.build(toy_source, tmp_path / f"{name}-again", format=name, workers=2)
+        again = content(tmp_path / f"{name}-again") | {"manifest.json": b""}
+        assert again == content(tmp_path / name) | {"manifest.json": b""}  # the manifests differ in `workers`
+    assert len(hashes) == 1
+
+
 def test_ray_makes_the_same_rows(built, toy_source, tmp_path, monkeypatch):
-    pytest.importorskip("ray")
+    ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else Ray warns of a default that will change
-    manifest = toy.build(toy_source, tmp_path / "rows", workers="ray")
-    assert manifest["rows_sha256"] == built[1]["rows_sha256"]
+    ray.init(num_cpus=2, log_to_driver=False)  # a cluster that is there, as RAY_ADDRESS would name it
+    try:
+        manifest = toy.build(toy_source, tmp_path / "rows", workers="ray")
+        assert manifest["rows_sha256"] == built[1]["rows_sha256"]
+        with pytest.raises(UsageError, match=r"no special token `<\|nope\|>`"):  # an actor's error, as it was
+            toy.build(toy_source, tmp_path / "more", workers="ray", eos_token="<|nope|>")
+        assert ray.is_initialized()  # it was there before, so it stays
+    finally:
+        ray.shutdown()
 
 
 def run_toy(source: Path, out: Path, *arguments: str, slow: float = 0) -> subprocess.Popen[str]:

@@ -8,6 +8,7 @@ an unfinished build is used by the next run of the same command: the index of th
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import fcntl
 import json
@@ -22,7 +23,7 @@ from typing import Any
 import openrecipes
 from openrecipes.data import permutation
 from openrecipes.data.blocks import BlockJob, BlockMaker, Described
-from openrecipes.data.encode import ConversationEncoder
+from openrecipes.data.encode import ConversationEncoder, EncodeOptions
 from openrecipes.data.formats import open_writer
 from openrecipes.data.manifest import MANIFEST, ids_decided_by, read_manifest, same_rows, write_manifest
 from openrecipes.data.options import BuildOptions
@@ -51,7 +52,7 @@ def build(options: BuildOptions, progress: Progress) -> dict[str, Any]:
     job = BlockJob(
         source=options.source,
         index=work / "index",
-        make_encoder=partial(ConversationEncoder, options.encode),
+        make_encoder=partial(ConversationEncoder, _anywhere(options.encode)),
         eos_token=options.eos_token,
         seed=options.seed,
         size=options.block_size,
@@ -184,6 +185,11 @@ def _require_same_blocks(work: Path, identity: dict[str, Any]) -> None:
             f"{work} is an unfinished build of another {', another '.join(differing)}; "
             "finish it with its own command, or remove it to begin anew"
         )
+
+
+def _anywhere(options: EncodeOptions) -> EncodeOptions:
+    """The options for a worker whose working directory is another one."""
+    return dataclasses.replace(options, tokenizer=str(Path(options.tokenizer).absolute()))
 
 
 def _clear(folder: Path, pattern: str) -> None:

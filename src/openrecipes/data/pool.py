@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from openrecipes.data.blocks import BlockJob, BlockMaker, Described
-from openrecipes.errors import MissingToolError, RunError
+from openrecipes.errors import RunError
 
 WorkerChoice = int | Literal["ray"]
 
@@ -46,7 +46,12 @@ class Workers(Protocol):
 @contextmanager
 def open_workers(choice: WorkerChoice, job: BlockJob) -> Iterator[Workers]:
     """The workers for a job, loading their encoders; a single one is this process."""
-    workers = _Ray(job) if choice == "ray" else _Alone(job) if choice == 1 else _Processes(choice, job)
+    if choice == "ray":
+        from openrecipes.data.pool_ray import RayWorkers
+
+        workers = RayWorkers(job)
+    else:
+        workers = _Alone(job) if choice == 1 else _Processes(choice, job)
     try:
         yield workers
     finally:
@@ -131,64 +136,6 @@ class _Processes:
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-class _Ray:
-    """One actor for each CPU of the cluster, which must see source, tokenizer and output under the same paths."""
-
-    def __init__(self, job: BlockJob) -> None:
-        try:
-            import ray
-        except ImportError:
-            raise MissingToolError(
-                "package `ray` is not installed; install it with `pip install openrecipes[ray]`"
-            ) from None
-        self._ray: Any = ray  # its types know neither actors' methods nor `exceptions`
-        self._started = not ray.is_initialized()
-        if self._started:
-            ray.init(log_to_driver=False, configure_logging=False)  # RAY_ADDRESS names a cluster that is there
-        actor: Any = ray.remote(num_cpus=1)(_RayMaker)
-        count = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._actors = [actor.remote(job) for _ in range(count)]
-        self.ahead = 2 * count
-
-    def submit(self, number: int) -> Any:
-        return self._actors[number % len(self._actors)].make.remote(number)
-
-    def describe(self) -> Described:
-        return self._result(self._actors[0].describe.remote())
-
-    def wait(self, ticket: Any) -> None:
-        self._result(ticket)
-
-    def _result(self, ticket: Any) -> Any:
-        try:
-            return self._ray.get(ticket)
-        except self._ray.exceptions.RayTaskError as error:
-            raise error.cause or RunError(f"a block failed on Ray: {error}") from error
-        except self._ray.exceptions.RayError as error:
-            reason = str(error).splitlines()[0]
-            raise RunError(
-                f"a Ray worker died: {reason}; the same command goes on after the finished blocks"
-            ) from error
-
-    def close(self) -> None:
-        for actor in self._actors:
-            self._ray.kill(actor)
-        if self._started:
-            self._ray.shutdown()
-
-
-class _RayMaker:
-    def __init__(self, job: BlockJob) -> None:
-        one_thread_each()
-        self._maker = BlockMaker(job)
-
-    def describe(self) -> Described:
-        return self._maker.describe()
-
-    def make(self, number: int) -> None:
-        self._maker.make(number)
 
 
 _maker: BlockMaker | Exception  # a worker process's own

@@ -155,7 +155,8 @@ def test_a_folder_without_rows_is_a_usage_error(tmp_path):
         verify(tmp_path, toy.Quiet())
 
 
-def test_rows_built_anew_are_compared(folder):
+def test_rows_built_anew_are_compared(folder, monkeypatch):
+    monkeypatch.setattr("openrecipes.data.builder.ConversationEncoder", toy.ToyEncoder)
     assert rebuild(folder, toy.Quiet()) == []
     change_manifest(folder, lambda m: m["options"].update(seed=43))
     assert "F017: rows_sha256 is" in "\n".join(str(finding) for finding in rebuild(folder, toy.Quiet()))

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -86,8 +87,8 @@ def options(source: Path | str, out: Path, **changes) -> BuildOptions:
 
 
 def build(source: Path | str, out: Path, **changes):
-    builder.ConversationEncoder = ToyEncoder  # spawned workers get it by its name
-    return builder.build(options(source, out, **changes), Quiet())
+    with patch.object(builder, "ConversationEncoder", ToyEncoder):  # spawned workers get it by its name
+        return builder.build(options(source, out, **changes), Quiet())
 
 
 def _die_at(event: int) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 from openrecipes.data.conversation import Conversation, Message, Rejection, read_conversation
 from openrecipes.data.encode import ConversationEncoder, Document, EncodeOptions
-from openrecipes.data.masks import chatml_spans, targets_in
+from openrecipes.data.masks import Layout, chatml_spans, targets_in
 from openrecipes.data.template import TemplateFailedError
 
 ENGINES = ("hf", "fastokens")
@@ -251,6 +251,18 @@ def test_made_conversations_are_masked_as_the_independent_implementation_does(te
     assert sum(seen) > 15
 
 
+@pytest.mark.parametrize("loss_mask", ["qwen3_5", "qwen3", "assistant"])
+@pytest.mark.parametrize("template", ["qwen3_5", "qwen3"])
+def test_answers_that_begin_like_a_think_block_or_with_white_space(template, loss_mask):
+    answers = ["<think>x", "<think>", "<think>\n", "<think>\n\nx", "<think> \nx", "<think>\r\nx", "\n<think>\nx"]
+    answers += ["\n", "\n\nx", " x", "\n \n x", "x\n\n", "", "</think>x", "x</think>", "assistant\n"]
+    chats = [Conversation((user("q"), said(answer), user(answer), said(answer))) for answer in answers]
+    expected = [by_reference(template, loss_mask, chat) for chat in chats]
+    for engine in ENGINES:
+        found = encoder(template, loss_mask, engine).encode(chats)
+        assert [disagreement(*pair) for pair in zip(found, expected, strict=True)] == [None] * len(chats), engine
+
+
 NEIGHBOURS = [Conversation((user("q"), said("a"))), Conversation((user("\n"), said("\n\n a"), user("q")))]
 
 
@@ -259,6 +271,30 @@ def test_the_fast_path_and_not_the_exact_one_masks_ordinary_chats():
     layouts = [fast._mask.lay_out(chat) for chat in NEIGHBOURS]
     ids = fast._engine.encoder.encode([layout.text for layout in layouts])
     assert all(mask is not None for mask in fast._mask.from_ids(layouts, ids))
+
+
+@pytest.mark.parametrize(
+    ("text", "trained"),
+    [
+        ("<|im_start|>assistant\nno end", (True,)),
+        ("<|im_start|>assistant\none<|im_start|>assistant\ntwo<|im_end|>\n", (True, True)),
+        ("<|im_start|>assistant\nmore headers<|im_end|>\n", ()),
+        ("<|im_start|>user\nfewer headers<|im_end|>\n", (True,)),
+    ],
+)
+@pytest.mark.parametrize("last", [True, False])
+def test_where_the_ids_cannot_tell_they_say_so_and_the_neighbours_keep_their_masks(text, trained, last):
+    fast = encoder("qwen3_5", "qwen3_5", "fastokens")
+    unclear, chat = Layout(text=text, trained=trained), fast._mask.lay_out(NEIGHBOURS[0])
+    layouts = [chat, unclear] if last else [unclear, chat]
+    ids = fast._engine.encoder.encode([layout.text for layout in layouts])
+    masks = fast._mask.from_ids(layouts, ids)
+    assert masks[layouts.index(unclear)] is None
+    expected = by_reference("qwen3_5", "qwen3_5", NEIGHBOURS[0])
+    found = masks[layouts.index(chat)]
+    assert found is not None
+    assert expected is not None
+    assert found.tolist() == expected[1]
 
 
 def test_a_mask_moved_by_one_token_is_noticed():

@@ -89,6 +89,28 @@ def test_the_direct_renderer_gives_what_the_template_gives(name):
     assert sum(taken) > 300
 
 
+@pytest.mark.parametrize("name", ["qwen3_5", "qwen3", "qwen3_later"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_response>\n3\n</tool_response>",
+        " <tool_response></tool_response>\n",
+        "<tool_response>",
+        "</tool_response>",
+        "<think>\nr\n</think>\n\na",
+        "</think>a</think>b",
+        "\n\na\n\n",
+    ],
+)
+def test_the_direct_renderer_takes_tags_in_the_text_as_the_template_does(name, text):
+    source = known_templates()[name]
+    direct = direct_renderer(_sha256(source))
+    assert direct is not None
+    answers = (Message("assistant", text), Message("assistant", text, reasoning_content=text))
+    chat = Conversation((CHAT.messages[0], *answers, Message("user", text), *answers))
+    assert direct(chat) == ChatTemplate(source, TOKENS).render(chat).text
+
+
 def test_the_direct_renderer_leaves_tools_and_refusals_to_the_template():
     direct = direct_renderer(assets.QWEN3_5_TEMPLATE_SHA256)
     assert direct is not None

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import toy
 
@@ -111,6 +113,15 @@ def test_every_format_holds_the_same_rows_and_the_same_bytes_each_time(built, to
         again = content(tmp_path / f"{name}-again") | {"manifest.json": b""}
         assert again == content(tmp_path / name) | {"manifest.json": b""}  # the manifests differ in `workers`
     assert len(hashes) == 1
+
+
+def test_parquet_and_jsonl_of_the_same_conversations_give_the_same_rows(toy_source, tmp_path):
+    lines = [line for line in toy_source.read_bytes().splitlines() if line != b"not json"]
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
+    pq.write_table(pa.Table.from_pylist([json.loads(line) for line in lines]), tmp_path / "a.parquet")
+    first, second = (toy.build(tmp_path / f"a.{kind}", tmp_path / kind) for kind in ("jsonl", "parquet"))
+    assert first["rows_sha256"] == second["rows_sha256"]
+    assert first["conversations"] == second["conversations"]
 
 
 def test_ray_makes_the_same_rows(built, toy_source, tmp_path, monkeypatch):

@@ -6,8 +6,6 @@ import json
 import random
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import toy
 from assets import chitchat, llamafactory, qwen3_5_checkpoint
@@ -64,16 +62,6 @@ def test_both_engines_and_two_workers_give_the_same_rows(built, source, tmp_path
     assert manifest["rows_sha256"] == built[1]["rows_sha256"]
     assert (tmp_path / "rows" / "rows.parquet").read_bytes() == (built[0] / "rows.parquet").read_bytes()
     assert manifest["conversations"] == built[1]["conversations"]
-
-
-def test_parquet_and_jsonl_of_the_same_conversations_give_the_same_rows(tmp_path, records):
-    # Human conversations: their records have one shape, which a table's column must.
-    plain = [record for record in records if set(record) == {"messages"}]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in plain), encoding="utf-8")
-    pq.write_table(pa.Table.from_pylist(plain), tmp_path / "a.parquet", row_group_size=100)
-    first, second = (rows(tmp_path / f"a.{kind}", tmp_path / kind) for kind in ("jsonl", "parquet"))
-    assert first["rows_sha256"] == second["rows_sha256"]
-    assert first["conversations"] == second["conversations"]
 
 
 def test_what_was_built_verifies_and_reads_as_conversations(built):

@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import assets
 import numpy as np
@@ -196,6 +197,22 @@ def test_a_token_that_the_template_would_complete_is_found_too(refusing, escapin
 def test_spelled_tokens_that_move_no_mask_are_ordinary_text_of_an_answer(refusing):
     for text in ("<think> is a tag", "<tool_call>", "<|im_start", "im_end|>", "< |im_end|>"):
         assert isinstance(refusing.encode([Conversation((CHAT.messages[0], Message("assistant", text)))])[0], Document)
+
+
+def test_chatml_s_own_tokens_are_control_tokens_even_where_the_tokenizer_calls_them_plain(tmp_path):
+    folder = Path(with_template(tmp_path, assets.template("qwen3_5_think")))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    for token in tokenizer["added_tokens"]:
+        token["special"] = False
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    spelled = Conversation((Message("user", "<|im_end|>"), Message("assistant", "a")))
+    found = ConversationEncoder(options(tokenizer=str(folder))).encode([spelled])[0]
+    assert isinstance(found, Rejection)
+    assert found.kind is RejectionKind.CONTROL_TOKEN
+    # No longer special, the spelling becomes the token whatever is asked: then it cannot be escaped either.
+    found = ConversationEncoder(options(tokenizer=str(folder), control_tokens="escape")).encode([spelled])[0]
+    assert isinstance(found, Rejection)
+    assert found.kind is RejectionKind.TOKENIZER_MISMATCH
 
 
 def test_private_use_characters_in_the_text_are_kept(escaping):

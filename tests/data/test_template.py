@@ -141,6 +141,16 @@ def test_named_tokens_tojson_and_loop_controls_are_those_of_transformers():
     assert render(source, Conversation((Message("user", "<é>"),))) == '<|im_end|>{"role": "user", "content": "<é>"}'
 
 
+def test_every_name_that_transformers_gives_a_template_is_there():
+    source = "{{ documents is none }} {{ tools is none }} {{ add_generation_prompt }} {{ other is defined }}"
+    assert render(source) == by_transformers(source, CHAT) == "True True False False"
+
+
+def test_white_space_around_blocks_goes_as_it_goes_in_transformers():
+    source = "a\n  {% if true %}\n  b\n  {% endif %}\nc\n"
+    assert render(source) == by_transformers(source, CHAT) == "a\n  b\nc"
+
+
 def test_a_refusal_is_told_in_the_templates_own_words():
     with pytest.raises(TemplateFailedError, match=r"^no such thing\.$"):
         render("{{ raise_exception('no such thing.') }}")

@@ -92,6 +92,10 @@ class ContentError(OpenRecipesError):
         self.findings = tuple(findings)
         super().__init__("\n".join(str(finding) for finding in self.findings))
 
+    def __reduce__(self) -> tuple[type[ContentError], tuple[tuple[Finding, ...]]]:
+        """Pickle by the findings, not by the message, so that an error of a worker process arrives whole."""
+        return type(self), (self.findings,)
+
 
 class UsageError(OpenRecipesError):
     """A path is missing or an option is wrong; the message says which and what was expected."""

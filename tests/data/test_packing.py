@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openrecipes.data.chat import Document
-from openrecipes.data.packing import pack
+from openrecipes.data.packing import Packer, pack
 
 SEPARATOR = 99
 DOCUMENTS = st.lists(
@@ -59,3 +59,24 @@ def test_a_target_in_the_first_place_only_trains_nothing():
     packed = pack(documents, separator=SEPARATOR, row_tokens=2, rows=9)
     assert packed.ids.tolist() == []
     assert packed.rows_without_targets == 2
+
+
+@given(DOCUMENTS, st.integers(2, 7), st.booleans(), st.booleans())
+def test_a_stream_of_rows_carries_eos_starts_and_first_tokens(documents, row_tokens, supervised, clear_first):
+    stream: list[tuple[int, int, bool]] = []  # id, target, begins a document
+    for number, document in enumerate(documents):
+        if number:
+            stream.append((SEPARATOR, int(supervised), False))
+        pairs = zip(document.ids, document.loss_mask, strict=True)
+        stream += [(id, target, place == 0) for place, (id, target) in enumerate(pairs)]
+    cuts = [stream[cut : cut + row_tokens] for cut in range(0, len(stream) - row_tokens + 1, row_tokens)]
+    kept = [cut for cut in cuts if any(target for _, target, _ in cut[1:])]
+
+    packer = Packer(eos=SEPARATOR, eos_supervised=supervised, row_tokens=row_tokens, clear_first=clear_first)
+    rows = [row for document in documents for row in packer.add(document)]
+    assert [row.ids.tolist() for row in rows] == [[id for id, _, _ in cut] for cut in kept]
+    expected = [[0 if clear_first else cut[0][1]] + [target for _, target, _ in cut[1:]] for cut in kept]
+    assert [row.loss_mask.tolist() for row in rows] == expected
+    starts = [[place for place, (_, _, begins) in enumerate(cut) if begins] for cut in kept]
+    assert [row.doc_starts.tolist() for row in rows] == starts
+    assert packer.rows_without_targets == len(cuts) - len(kept)

@@ -48,3 +48,21 @@ def test_wrong_sizes_are_refused(n, seed):
 def test_places_outside_are_refused():
     with pytest.raises(IndexError):
         Permutation(3, 0)[3]
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(1, 5000), st.data())
+def test_many_places_at_once_are_the_same_as_one_by_one(seed, n, data):
+    start = data.draw(st.integers(0, n))
+    stop = data.draw(st.integers(start, min(n, start + 50)))
+    order = Permutation(n, seed)
+    assert order.places(start, stop).tolist() == [order[place] for place in range(start, stop)]
+
+
+def test_places_of_a_source_of_a_billion_conversations_are_the_same_as_one_by_one():
+    order = Permutation(10**9 + 7, 42)
+    assert order.places(10**9 - 20, 10**9 + 7).tolist() == [order[place] for place in range(10**9 - 20, 10**9 + 7)]
+
+
+def test_places_beyond_the_end_are_refused():
+    with pytest.raises(IndexError):
+        Permutation(5, 1).places(3, 6)

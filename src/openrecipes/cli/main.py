@@ -15,6 +15,7 @@ import typer
 
 from openrecipes import __version__
 from openrecipes.cli.check import check
+from openrecipes.cli.data import data
 from openrecipes.cli.explain import explain
 from openrecipes.cli.list import list_recipes
 from openrecipes.cli.rehearse import rehearse
@@ -52,6 +53,7 @@ for name, verb in {
     "tune": tune,
 }.items():
     app.command(name)(verb)
+app.add_typer(data, name="data")
 
 
 def _print_version(wanted: bool) -> None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+import numpy as np
+
 from openrecipes.errors import UsageError
 
 NAME = "feistel8-splitmix64-v1"
@@ -51,6 +53,26 @@ class Permutation:
     def __iter__(self) -> Iterator[int]:
         return (self[place] for place in range(self.n))
 
+    def places(self, start: int, stop: int) -> np.ndarray:
+        """What stands at `start` .. `stop` - 1 as int64: the same as one by one, some fifty times faster."""
+        if not 0 <= start <= stop <= self.n:
+            raise IndexError(f"{start}:{stop}")
+        half_bits = np.uint64(max(1, ((self.n - 1).bit_length() + 1) // 2))
+        values = np.arange(start, stop, dtype=np.uint64)
+        outside = np.ones(len(values), dtype=bool)
+        while outside.any():
+            values[outside] = self._encrypt_many(values[outside], half_bits)
+            outside = values >= self.n
+        return values.astype(np.int64)
+
+    def _encrypt_many(self, values: np.ndarray, half_bits: np.uint64) -> np.ndarray:
+        low_mask = (np.uint64(1) << half_bits) - np.uint64(1)
+        left, right = values >> half_bits, values & low_mask
+        for number in range(_ROUNDS):
+            key = np.uint64(_splitmix64(_splitmix64(self.seed) + number))
+            left, right = right, left ^ (_splitmix64_many(key ^ right) & low_mask)
+        return left << half_bits | right
+
     def _encrypt(self, value: int, half_bits: int) -> int:
         low_mask = (1 << half_bits) - 1
         left, right = value >> half_bits, value & low_mask
@@ -66,3 +88,10 @@ def _splitmix64(state: int) -> int:
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK64
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK64
     return z ^ (z >> 31)
+
+
+def _splitmix64_many(states: np.ndarray) -> np.ndarray:
+    z = states + np.uint64(0x9E3779B97F4A7C15)  # arrays of uint64 wrap at 2**64
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

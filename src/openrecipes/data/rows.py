@@ -50,13 +50,28 @@ class Rows:
     manifest: Mapping[str, Any]
 
 
+class RowsHash:
+    """The hash of rows, a row at a time, as the module describes it."""
+
+    def __init__(self, row_tokens: int) -> None:
+        self._digest = hashlib.sha256(_DOMAIN + row_tokens.to_bytes(4, "little"))
+
+    def add(self, tokenizer_ids: np.ndarray, loss_mask: np.ndarray) -> None:
+        """Append a row in tokenizer ids [row_tokens] and its mask."""
+        self._digest.update(tokenizer_ids.astype("<i4").tobytes())
+        self._digest.update(loss_mask.astype("u1").tobytes())
+
+    def hexdigest(self) -> str:
+        """The hash of the rows so far."""
+        return self._digest.hexdigest()
+
+
 def rows_sha256(tokenizer_ids: np.ndarray, loss_mask: np.ndarray) -> str:
-    """The hash of rows in tokenizer ids [rows, row_tokens] and their mask, as the module describes it."""
-    digest = hashlib.sha256(_DOMAIN + tokenizer_ids.shape[1].to_bytes(4, "little"))
-    for ids, mask in zip(tokenizer_ids.astype("<i4"), loss_mask.astype("u1"), strict=True):
-        digest.update(ids.tobytes())
-        digest.update(mask.tobytes())
-    return digest.hexdigest()
+    """The hash of rows in tokenizer ids [rows, row_tokens] and their mask."""
+    found = RowsHash(tokenizer_ids.shape[1])
+    for ids, mask in zip(tokenizer_ids, loss_mask, strict=True):
+        found.add(ids, mask)
+    return found.hexdigest()
 
 
 def compact(tokenizer_ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,1 @@
+"""Where conversations come from: files that are indexed once and then read at any place."""

@@ -34,7 +34,7 @@ bench: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet $(TORCH)
-	$(BIN)/pip install --quiet --editable '.[rehearse,data,dev]'
+	$(BIN)/pip install --quiet --editable '.[rehearse,data,fast,ray,dev]'
 	touch $@
 
 clean:

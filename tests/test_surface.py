@@ -18,16 +18,23 @@ SOURCE = ROOT / "src/openrecipes"
 def surface() -> str:
     """Every verb with its parameters as its function declares them."""
     lines = []
-    for command in app.registered_commands:
+    verbs = [(command.name, command) for command in app.registered_commands]
+    for group in app.registered_groups:
+        assert group.typer_instance
+        verbs += [
+            (f"{group.name} {command.callback.__name__}", command)
+            for command in group.typer_instance.registered_commands
+        ]
+    for name, command in verbs:
         assert command.callback
         assert command.callback.__doc__
-        lines += [f"openrecipes {command.name}", f"    {command.callback.__doc__.splitlines()[0]}"]
+        lines += [f"openrecipes {name}", f"    {command.callback.__doc__.splitlines()[0]}"]
         hints = typing.get_type_hints(command.callback, include_extras=True)
-        for name, parameter in inspect.signature(command.callback).parameters.items():
-            kind, info = typing.get_args(hints[name])
+        for field, parameter in inspect.signature(command.callback).parameters.items():
+            kind, info = typing.get_args(hints[field])
             # Inside Annotated, typer takes the first spelling for its own `default`.
             spellings = [text for text in (info.default, *(info.param_decls or ())) if isinstance(text, str)]
-            spelled = ", ".join(spellings) or name.upper()
+            spelled = ", ".join(spellings) or field.upper()
             default = "required" if parameter.default is inspect.Parameter.empty else f"default {parameter.default}"
             lines.append(f"  {spelled} ({getattr(kind, '__name__', kind)}, {default}): {info.help}")
         lines.append("")

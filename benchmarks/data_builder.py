@@ -92,7 +92,8 @@ def ours(records: list[dict], checkpoint: Path) -> tuple[dict[str, float], list[
         counts, table = RowCounts(ROW_TOKENS), ParquetRows(Path(folder), row_tokens=ROW_TOKENS, source_name="benchmark")
         stages["count and hash"], _ = cpu_s(lambda: [counts.add(row) for row in rows])
         stages["write Parquet"], _ = cpu_s(lambda: ([table.write(row) for row in rows], table.close()))
-    return stages, documents, str(encoder.describe()["engine"])
+    engine = encoder.describe()["engine"]
+    return stages, documents, f"{engine['name']} {engine['version']}"
 
 
 def compare(count: int, checkpoint: Path) -> None:

@@ -90,5 +90,7 @@ def preview_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _engine(encoder: Mapping[str, Any]) -> str:
-    engine = encoder.get("engine")
-    return ", ".join(f"{key} {value}" for key, value in engine.items()) if isinstance(engine, Mapping) else str(engine)
+    """The engine's name and version, and why it is not the fast one where that was asked for."""
+    engine = encoder["engine"]
+    fall_back = f" ({engine['fall_back']})" if engine.get("fall_back") else ""
+    return f"{engine['name']} {engine.get('version', '')}{fall_back}".rstrip()

@@ -1,6 +1,6 @@
 """The data builder beside the usual path: render, tokenize twice and mask, one conversation at a time.
 
-    python benchmarks/data_builder.py [--conversations 4000] [--large-gb 5]
+    python benchmarks/data_builder.py [--conversations 4000] [--rows 12800] [--large-gb 5]
 
     per sample   transformers' apply_chat_template, the tokenizer with offsets, apply_chat_template(tokenize=True)
                  to compare, a mask by characters: what slime does at run time (slime/utils/mask_utils.py)
@@ -14,10 +14,10 @@ Then whole builds: one worker beside two, by the clock, and the largest process 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import platform
-import resource
 import shutil
 import subprocess
 import sys
@@ -69,9 +69,9 @@ def per_sample(records: list[dict], checkpoint: Path) -> tuple[float, list[tuple
     return cpu_s(lambda: [one(record) for record in records])
 
 
-def ours(records: list[dict], checkpoint: Path) -> tuple[dict[str, float], list[Document], str]:
-    """Our path, stage by stage: CPU seconds of each, the documents, and the engine."""
-    encoder = ConversationEncoder(EncodeOptions(tokenizer=str(checkpoint)))
+def ours(records: list[dict], checkpoint: Path, engine: str) -> tuple[dict[str, float], list[Document], str]:
+    """Our path, stage by stage: CPU seconds of each, the documents, and the engine by name and version."""
+    encoder = ConversationEncoder(EncodeOptions(tokenizer=str(checkpoint), engine=engine))
     stages: dict[str, float] = {}
 
     def read() -> list[Conversation]:
@@ -92,26 +92,28 @@ def ours(records: list[dict], checkpoint: Path) -> tuple[dict[str, float], list[
         counts, table = RowCounts(ROW_TOKENS), ParquetRows(Path(folder), row_tokens=ROW_TOKENS, source_name="benchmark")
         stages["count and hash"], _ = cpu_s(lambda: [counts.add(row) for row in rows])
         stages["write Parquet"], _ = cpu_s(lambda: ([table.write(row) for row in rows], table.close()))
-    engine = encoder.describe()["engine"]
-    return stages, documents, f"{engine['name']} {engine['version']}"
+    found = encoder.describe()["engine"]
+    return stages, documents, f"{found['name']} {found['version']}"
 
 
 def compare(count: int, checkpoint: Path) -> None:
-    """Print the CPU seconds of both paths on the same conversations."""
+    """Print the CPU seconds of both paths on the same conversations, ours with either engine."""
     records = chitchat(count)
     slow_s, expected = per_sample(records, checkpoint)
-    stages, documents, engine = ours(records, checkpoint)
-    for (ids, mask), document in zip(expected, documents, strict=True):
-        if document.ids.tolist() != ids or document.loss_mask.tolist() != mask:
-            raise SystemExit("ids or masks differ")
-    tokens = sum(len(document.ids) for document in documents)
-    fast_s = sum(stages.values())
-    print(f"{len(records)} conversations, {tokens:,} tokens; ids and masks identical; engine {engine}")
-    print(f"per sample (transformers {version('transformers')}): {slow_s / tokens * 1e6:7.2f} CPU s per million tokens")
-    print(f"ours, to Parquet on disk:            {fast_s / tokens * 1e6:7.2f} CPU s per million tokens")
-    print(f"ratio: {slow_s / fast_s:.1f}")
-    for name, stage_s in stages.items():
-        print(f"  {stage_s / tokens * 1e6:6.3f}  {stage_s / fast_s:4.0%}  {name}")
+    tokens = sum(len(ids) for ids, _ in expected)
+    print(f"{len(records)} conversations, {tokens:,} tokens; CPU s per million tokens:")
+    print(f"{slow_s / tokens * 1e6:8.3f}         per sample, transformers {version('transformers')}")
+    for engine in ("hf", "auto"):
+        stages, documents, name = ours(records, checkpoint, engine)
+        for (ids, mask), document in zip(expected, documents, strict=True):
+            if document.ids.tolist() != ids or document.loss_mask.tolist() != mask:
+                raise SystemExit(f"{name}: ids or masks differ")
+        fast_s = sum(stages.values())
+        print(
+            f"{fast_s / tokens * 1e6:8.3f}         ours with {name}, ids and masks identical: {slow_s / fast_s:.1f} x"
+        )
+        for stage, stage_s in stages.items():
+            print(f"{stage_s / tokens * 1e6:8.3f}  {stage_s / fast_s:4.0%}     {stage}")
 
 
 def write_large(path: Path, size: int) -> int:
@@ -126,67 +128,97 @@ def write_large(path: Path, size: int) -> int:
     return number
 
 
-def build(source: Path, checkpoint: Path, out: Path, *, rows: int, workers: int) -> tuple[float, float, str]:
-    """A whole build as a process of its own: wall seconds, GB of its largest process so far, rows_sha256."""
-    options: list[Any] = ["--source", source, "--tokenizer", checkpoint, "--row-tokens", ROW_TOKENS, "--rows", rows]
-    command = [
-        OPENRECIPES,
-        "data",
-        "build",
-        *options,
-        "--workers",
-        workers,
-        "--max-rejected",
-        10**6,
-        "--out",
-        out,
-        "--json",
-    ]
-    started = time.perf_counter()
-    done = subprocess.run([*map(str, command)], check=True, capture_output=True, text=True)
-    wall_s = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e9
-    return wall_s, peak, json.loads(done.stdout)["manifest"]["rows_sha256"]
+# The build runs under a process of its own that is small: a process begins with the peak of the one that starts it.
+MEASURE = """
+import resource, subprocess, sys, time
+started = time.perf_counter()
+done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE)
+wall_s, used = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+print(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e9)
+sys.exit(done.returncode)
+"""
 
 
-def whole_builds(gigabytes: float, checkpoint: Path) -> None:
-    """Print the peak memory on a large source, and one worker beside two."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Built:
+    """A whole build: by the clock, in CPU seconds of all its processes, its largest process, its rows."""
+
+    wall_s: float
+    cpu_s: float
+    peak_gb: float
+    rows_sha256: str
+
+
+def build(source: Path, checkpoint: Path, out: Path, *, rows: int, workers: int) -> Built:
+    """Build rows with the command, and remove them."""
+    command = [sys.executable, "-c", MEASURE, OPENRECIPES, "data", "build", "--source", source, "--out", out]
+    options = ["--row-tokens", ROW_TOKENS, "--rows", rows, "--workers", workers, "--max-rejected", 10**6, "--json"]
+    done = subprocess.run([*map(str, [*command, "--tokenizer", checkpoint, *options])], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    wall_s, used_s, peak_gb = map(float, done.stdout.split())
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    shutil.rmtree(out)
+    return Built(wall_s=wall_s, cpu_s=used_s, peak_gb=peak_gb, rows_sha256=manifest["rows_sha256"])
+
+
+def large_source(gigabytes: float, checkpoint: Path, folder: Path) -> None:
+    """Print the peak memory on a large source."""
+    source = folder / "large.jsonl"
+    count = write_large(source, int(gigabytes * 1e9))
+    one = build(source, checkpoint, folder / "rows", rows=800, workers=1)
+    source.unlink()
+    print(f"source of {gigabytes:g} GB, {count:,} conversations: 800 rows in {one.wall_s:.0f} s")
+    print(f"largest process: {one.peak_gb:.2f} GB")
+
+
+def two_workers(rows: int, checkpoint: Path, folder: Path) -> None:
+    """Print one worker beside two by the clock, whole and without the start (tokenizers loaded, source indexed)."""
+    source = folder / "source.jsonl"
+    write_large(source, 45_000 * rows)
+    found: dict[tuple[int, int], list[Built]] = {}
+    for workers in (1, 2, 1, 2):
+        for wanted in (1, rows):
+            one = build(source, checkpoint, folder / "rows", rows=wanted, workers=workers)
+            found.setdefault((workers, wanted), []).append(one)
+    if len({one.rows_sha256 for (_, wanted), some in found.items() for one in some if wanted == rows}) > 1:
+        raise SystemExit("the rows depend on the number of workers")
+    wall = {key: min(one.wall_s for one in some) for key, some in found.items()}
+    used = {key: min(one.cpu_s for one in some) for key, some in found.items()}
+    print(f"{rows} rows = {rows * ROW_TOKENS / 1e6:.0f} million tokens, rows equal:")
+    for workers in (1, 2):
+        print(
+            f"  {workers} worker(s): {wall[workers, rows]:5.1f} s by the clock, {wall[workers, 1]:4.1f} s of it start; "
+            f"{used[workers, rows]:5.1f} CPU s; largest process {found[workers, rows][0].peak_gb:.2f} GB"
+        )
+    after = {workers: wall[workers, rows] - wall[workers, 1] for workers in (1, 2)}
+    print(f"  two beside one: {wall[1, rows] / wall[2, rows]:.2f} whole, {after[1] / after[2]:.2f} after the start")
+
+
+def whole_builds(gigabytes: float, rows: int, checkpoint: Path) -> None:
+    """Print what whole builds take, where there is room for their sources."""
     with tempfile.TemporaryDirectory(prefix="openrecipes-") as name:
         folder = Path(name)
-        if shutil.disk_usage(folder).free < 1.5 * gigabytes * 1e9:
-            print(f"whole builds: not run, {folder} has no room for a source of {gigabytes:g} GB")
+        needed = max(1.5 * gigabytes * 1e9, 200_000 * rows)
+        if shutil.disk_usage(folder).free < needed:
+            print(f"whole builds: not run, {folder} has no room for {needed / 1e9:.0f} GB")
             return
-        source = folder / "large.jsonl"
-        count = write_large(source, int(gigabytes * 1e9))
-        rows = 800
-        wall_s, peak, _ = build(source, checkpoint, folder / "one", rows=rows, workers=1)
-        print(f"source of {gigabytes:g} GB, {count:,} conversations: {rows} rows in {wall_s:.0f} s")
-        print(f"largest process: {peak:.2f} GB")
-        small = folder / "small.jsonl"
-        write_large(small, int(2e8))
-        times: dict[int, list[float]] = {1: [], 2: []}
-        hashes = set()
-        for workers in (1, 2, 1, 2):
-            wall_s, _, found = build(small, checkpoint, folder / "rows", rows=3000, workers=workers)
-            times[workers].append(wall_s)
-            hashes.add(found)
-            shutil.rmtree(folder / "rows")
-        if len(hashes) > 1:
-            raise SystemExit("the rows depend on the number of workers")
-        one, two = min(times[1]), min(times[2])
-        print(f"3000 rows from 0.2 GB: 1 worker {one:.1f} s, 2 workers {two:.1f} s, ratio {one / two:.2f}")
+        two_workers(rows, checkpoint, folder)
+        large_source(gigabytes, checkpoint, folder)
 
 
 def main() -> None:
     """Print every figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--conversations", type=int, default=4000)
+    parser.add_argument("--rows", type=int, default=12_800, help="of the builds by one worker and by two")
     parser.add_argument("--large-gb", type=float, default=5.0)
     arguments = parser.parse_args()
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     checkpoint = qwen3_5_vocabulary()
-    compare(arguments.conversations, checkpoint)
-    whole_builds(arguments.large_gb, checkpoint)
+    if arguments.conversations:
+        compare(arguments.conversations, checkpoint)
+    whole_builds(arguments.large_gb, arguments.rows, checkpoint)
 
 
 if __name__ == "__main__":

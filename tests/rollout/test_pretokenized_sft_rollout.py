@@ -1,7 +1,8 @@
 """The rollout over rows that a build wrote, against slime's interface.
 
 slime cannot be installed from a registry. `SLIME_SOURCE=PATH pytest tests/rollout` takes its own `Sample`,
-`RolloutFnTrainOutput` and `Dataset` from a checkout; without it, classes of the same fields stand for them.
+`RolloutFnTrainOutput` and `Dataset` from a checkout; without it, classes of the same fields stand for them. With it,
+slime's own `RolloutDataSource` and `RolloutManager` also run on the rows (test_slimes_own_manager.py).
 """
 
 from __future__ import annotations

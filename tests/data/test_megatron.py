@@ -43,16 +43,18 @@ def test_both_formats_hold_the_same_rows(built):
             assert getattr(one, field).tolist() == getattr(other, field).tolist()
 
 
-@pytest.mark.parametrize("name", [TOKENS, INDEX, MASK, STARTS])
-@pytest.mark.parametrize("damage", ["gone", "cut", "longer"])
+# Not (STARTS, "longer"): a zip archive may have other bytes behind it; the hash in the manifest tells.
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [(name, damage) for name in (TOKENS, INDEX, MASK) for damage in ("gone", "cut", "longer")]
+    + [(STARTS, "gone"), (STARTS, "cut")],
+)
 def test_a_damaged_file_is_named(built, tmp_path, name, damage):
     for path in (built / "megatron").iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     path = tmp_path / name
     content = path.read_bytes()
     path.unlink() if damage == "gone" else path.write_bytes(content[:-5] if damage == "cut" else content + b"12345")
-    if (name, damage) == (STARTS, "longer"):  # a zip archive may stand before other bytes; the manifest's hash tells
-        return
     with pytest.raises(ContentError) as refused:
         list(read_rows(tmp_path, SIZE))
     assert refused.value.findings[0].path in (path, tmp_path / INDEX)

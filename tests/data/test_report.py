@@ -29,8 +29,8 @@ def test_the_page_shows_the_manifests_numbers(manifest, tmp_path):
     assert manifest["rows_sha256"] in text
     assert f"{manifest['supervised_tokens']:,} tokens" in text
     for kind, count in manifest["conversations"]["rejected"].items():
-        assert f"<td>{kind}</td><td>{count}</td>" in text
-    counts = [int(found) for found in re.findall(r"<title>[^<]*: (\d+)</title>", text)]
+        assert re.search(rf"<td>{kind}</td>\s*<td><div[^>]*></div></td>\s*<td>{count}</td>", text)
+    counts = [int(found.replace(",", "")) for found in re.findall(r"<td>([\d,]+)</td></tr>", text)]
     conversations = manifest["conversations"]
     assert sum(counts) == conversations["used"] + manifest["rows"] + sum(conversations["rejected"].values())
     assert "http" not in text
@@ -47,7 +47,7 @@ def test_a_manifest_without_what_it_shows_is_refused(manifest, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bars_are_as_high_as_their_share_of_the_highest():
-    found = bars(["a", "b", "c", "d"], [0, 4, 1, 0])
-    assert [(bar.label, bar.count, bar.height, bar.y) for bar in found] == [("b", 4, 160, 0), ("c", 1, 40, 120)]
+def test_bars_are_as_long_as_their_share_of_the_longest():
+    found = bars(["a", "b", "c", "d", "e"], [0, 4, 0, 1, 0])
+    assert [(bar.label, bar.count, bar.length) for bar in found] == [("b", 4, 100), ("c", 0, 0), ("d", 1, 25)]
     assert bars(["a"], [0]) == bars([], []) == []

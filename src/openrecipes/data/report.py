@@ -13,19 +13,14 @@ import jinja2
 
 from openrecipes.errors import ContentError, Finding, Severity
 
-_WIDTH, _HEIGHT = 640, 160
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bar:
-    """One bar: what it stands for, its count, and where it is drawn in a field of 640 x 160."""
+    """One bar: what it stands for, its count, and its length in percent of the longest."""
 
     label: str
     count: int
-    x: float
-    y: float
-    width: float
-    height: float
+    length: float
 
 
 def write_report(manifest: Mapping[str, Any], path: Path) -> None:
@@ -76,29 +71,17 @@ def _page(manifest: Mapping[str, Any]) -> str:
         ("Rows by the share of supervised tokens", bars(_percents(shares["edges"]), shares["counts"])),
         ("Rejected conversations by their reason", bars(list(rejected), list(rejected.values()))),
     ]
-    return _TEMPLATE.render(
-        name=manifest["name"], facts=facts, charts=charts, width=_WIDTH, height=_HEIGHT, tool=manifest["tool"]
-    )
+    return _TEMPLATE.render(name=manifest["name"], facts=facts, charts=charts, tool=manifest["tool"])
 
 
 def bars(labels: Sequence[str], counts: Sequence[int]) -> list[Bar]:
-    """Bars side by side, the highest as high as the field; empty ones at both ends are left out."""
+    """The bars of a histogram; empty ones at both ends are left out."""
     filled = [place for place, count in enumerate(counts) if count]
     if not filled:
         return []
     shown = list(zip(labels, counts, strict=True))[filled[0] : filled[-1] + 1]
-    width, most = _WIDTH / len(shown), max(counts)
-    return [
-        Bar(
-            label=label,
-            count=count,
-            x=round(place * width, 2),
-            y=round(_HEIGHT * (1 - count / most), 2),
-            width=round(width * 0.9, 2),
-            height=round(_HEIGHT * count / most, 2),
-        )
-        for place, (label, count) in enumerate(shown)
-    ]
+    most = max(counts)
+    return [Bar(label=label, count=count, length=round(100 * count / most, 2)) for label, count in shown]
 
 
 def _ranges(edges: Sequence[int | None]) -> list[str]:
@@ -125,10 +108,10 @@ _TEMPLATE = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=
   h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
   dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
   dt { opacity: .7; } dd { margin: 0; overflow-wrap: anywhere; }
-  svg { width: 100%; height: auto; border-bottom: 1px solid currentColor; }
-  rect { fill: var(--bar); }
   table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-  td { padding: .1rem .5rem .1rem 0; } td + td { text-align: right; }
+  td { padding: 0 .75rem 0 0; white-space: nowrap; }
+  td:nth-child(2) { width: 100%; } td:last-child { text-align: right; }
+  .bar { height: 1.1rem; min-width: 1px; background: var(--bar); }
   footer { margin-top: 2rem; opacity: .7; }
 </style>
 <h1>{{ name }}</h1>
@@ -140,16 +123,11 @@ _TEMPLATE = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=
 {% for title, bars in charts %}
 <h2>{{ title }}</h2>
 {% if bars %}
-<svg viewBox="0 0 {{ width }} {{ height }}" role="img" aria-label="{{ title }}">
-{% for bar in bars %}
-  <rect x="{{ bar.x }}" y="{{ bar.y }}" width="{{ bar.width }}" height="{{ bar.height }}">
-    <title>{{ bar.label }}: {{ bar.count }}</title>
-  </rect>
-{% endfor %}
-</svg>
 <table>
-{% for bar in bars if bar.count %}
-  <tr><td>{{ bar.label }}</td><td>{{ "{:,}".format(bar.count) }}</td></tr>
+{% for bar in bars %}
+  <tr><td>{{ bar.label }}</td>
+    <td>{% if bar.count %}<div class="bar" style="width: {{ bar.length }}%"></div>{% endif %}</td>
+    <td>{{ "{:,}".format(bar.count) }}</td></tr>
 {% endfor %}
 </table>
 {% else %}

@@ -10,6 +10,7 @@ from pathlib import Path
 import assets
 import numpy as np
 import pytest
+import shared_engines
 from chats import PATIENT, TEXTS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,18 +30,18 @@ def options(**changes) -> EncodeOptions:
 
 @pytest.fixture(scope="module")
 def refusing() -> ConversationEncoder:
-    return ConversationEncoder(options())
+    return shared_engines.load(options())
 
 
 @pytest.fixture(scope="module")
 def escaping() -> ConversationEncoder:
-    return ConversationEncoder(options(control_tokens="escape"))
+    return shared_engines.load(options(control_tokens="escape"))
 
 
 @pytest.fixture(scope="module")
 def fast() -> ConversationEncoder:
     pytest.importorskip("fastokens")
-    return ConversationEncoder(options(engine="fastokens", control_tokens="escape"))
+    return shared_engines.load(options(engine="fastokens", control_tokens="escape"))
 
 
 def document(found: Document | Rejection) -> Document:
@@ -116,7 +117,7 @@ def test_special_tokens_by_name(refusing):
 
 def test_the_wrong_tokenizer_is_refused_before_anything_is_loaded():
     with pytest.raises(UsageError, match=f"has sha256 {assets.QWEN3_SHA256}, expected aa"):
-        ConversationEncoder(options(expect_tokenizer_sha256="aa"))
+        shared_engines.load(options(expect_tokenizer_sha256="aa"))
 
 
 def with_template(tmp_path, source: str) -> str:
@@ -130,12 +131,12 @@ def with_template(tmp_path, source: str) -> str:
 def test_a_template_that_is_not_chatml_has_no_mask(tmp_path, mask):
     folder = with_template(tmp_path, "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}")
     with pytest.raises(UsageError, match=f"loss mask `{mask}`.*ChatML"):
-        ConversationEncoder(options(tokenizer=folder, loss_mask=mask))
+        shared_engines.load(options(tokenizer=folder, loss_mask=mask))
 
 
 def test_a_template_with_a_system_message_of_its_own_is_not_for_qwen3(tmp_path):
     with pytest.raises(UsageError, match="add nothing before the first message"):
-        ConversationEncoder(options(tokenizer=with_template(tmp_path, assets.template("qwen2_5")), loss_mask="qwen3"))
+        shared_engines.load(options(tokenizer=with_template(tmp_path, assets.template("qwen2_5")), loss_mask="qwen3"))
 
 
 @pytest.mark.parametrize("engine", ["hf", "auto"])
@@ -146,7 +147,7 @@ def test_a_template_that_marks_what_is_generated_decides_the_assistant_s_mask(tm
     )
     source += "{% endif %}{{ '\\n' }}<end>{% endfor %}"
     folder = with_template(tmp_path, source)
-    encoder = ConversationEncoder(options(tokenizer=folder, loss_mask="assistant", engine=engine))
+    encoder = shared_engines.load(options(tokenizer=folder, loss_mask="assistant", engine=engine))
     untrained = Conversation((Message("user", "q"), Message("assistant", "a", step_loss_mask=0), *CHAT.messages))
     for chat in (CHAT, untrained):
         found = document(encoder.encode([chat])[0])
@@ -206,11 +207,11 @@ def test_chatml_s_own_tokens_are_control_tokens_even_where_the_tokenizer_calls_t
         token["special"] = False
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
     spelled = Conversation((Message("user", "<|im_end|>"), Message("assistant", "a")))
-    found = ConversationEncoder(options(tokenizer=str(folder))).encode([spelled])[0]
+    found = shared_engines.load(options(tokenizer=str(folder))).encode([spelled])[0]
     assert isinstance(found, Rejection)
     assert found.kind is RejectionKind.CONTROL_TOKEN
     # No longer special, the spelling becomes the token whatever is asked: then it cannot be escaped either.
-    found = ConversationEncoder(options(tokenizer=str(folder), control_tokens="escape")).encode([spelled])[0]
+    found = shared_engines.load(options(tokenizer=str(folder), control_tokens="escape")).encode([spelled])[0]
     assert isinstance(found, Rejection)
     assert found.kind is RejectionKind.TOKENIZER_MISMATCH
 
@@ -250,7 +251,7 @@ class ConversationEncoderCache:
         if engine == "fastokens":
             pytest.importorskip("fastokens")
         if engine not in cls.made:
-            cls.made[engine] = ConversationEncoder(options(engine=engine, control_tokens="escape"))
+            cls.made[engine] = shared_engines.load(options(engine=engine, control_tokens="escape"))
         return cls.made[engine]
 
 

@@ -10,6 +10,7 @@ import assets
 import numpy as np
 import pytest
 import reference
+import shared_engines
 from chats import PATIENT, conversations
 from hypothesis import given, settings
 
@@ -30,7 +31,7 @@ FOLDERS = {
 def encoder(template: str, loss_mask: str, engine: str, control_tokens: str = "refuse") -> ConversationEncoder:
     if engine == "fastokens":
         pytest.importorskip("fastokens")
-    return ConversationEncoder(
+    return shared_engines.load(
         EncodeOptions(
             tokenizer=str(FOLDERS[template]()), loss_mask=loss_mask, engine=engine, control_tokens=control_tokens
         )
@@ -235,7 +236,7 @@ def test_made_conversations_are_masked_as_the_independent_implementation_does(te
     seen = []
     beside = [by_reference(template, loss_mask, chat) for chat in NEIGHBOURS]
 
-    @settings(PATIENT, max_examples=60)
+    @settings(PATIENT, max_examples=40)
     @given(conversations())
     def compare(conversation):
         expected = by_reference(template, loss_mask, conversation)
@@ -248,7 +249,7 @@ def test_made_conversations_are_masked_as_the_independent_implementation_does(te
         seen.append(expected is not None)
 
     compare()
-    assert sum(seen) > 15
+    assert sum(seen) > 10
 
 
 @pytest.mark.parametrize("loss_mask", ["qwen3_5", "qwen3", "assistant"])

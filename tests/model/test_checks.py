@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from openrecipes.errors import Severity
@@ -323,6 +323,7 @@ NUMBER = st.sampled_from([5e-324, 1e-9, 0.1, 3.68, 1e15])
     speed=NUMBER,
     price=NUMBER,
 )
+@example({"layout.tp": 3, "layout.ep": 3, "layout.etp": 3, "layout.pp": 7}, 0.1, 0.1)
 def test_any_sizes_get_an_answer(seed: Case, sizes: dict[str, int], speed: float, price: float) -> None:
     numbers = {"result.tokens_per_s_per_gpu": speed, "result.usd_per_million_tokens": price}
     found = outcomes(changed(seed, {**sizes, **numbers}))

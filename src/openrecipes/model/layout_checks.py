@@ -183,7 +183,7 @@ def divisibility(case: Case) -> Outcome:
     elif layout.ep > 1:
         message = f"ep {layout.ep} on a model without experts"
         findings.append(case.finding("A111", "layout.ep", message, "write ep: 1"))
-    return _outcome("; ".join(held), findings)
+    return _outcome("; ".join(held) or "nothing divides", findings)
 
 
 def _check_stages(case: Case, shape: ModelShape, divides: Callable[..., None], findings: list[Finding]) -> None:
